@@ -120,9 +120,9 @@ pub fn update(body: &[u8]) {
         let mut reader = Reader::new(rules, Spread::new(HashSeed(1), 3));
         if reader.update(body, Provenance::new(1, 1), &mut batches).is_ok() {
             for batches in &batches {
-                check(&batches.ipv4, add_path);
-                check(&batches.ipv6, add_path);
-                check(&batches.xid, add_path);
+                check::<Ipv4Prefix>(batches.of(), add_path);
+                check::<Ipv6Prefix>(batches.of(), add_path);
+                check::<XidPrefix>(batches.of(), add_path);
             }
         } else {
             assert!(batches.iter().all(Batches::is_empty));

@@ -21,7 +21,7 @@ enum Layer {
 }
 
 /// Folder prefixes to layers; the first that fits wins.
-const LAYERS: [(&str, Layer); 22] = [
+const LAYERS: [(&str, Layer); 21] = [
     ("base", Layer::Base),
     ("kits/wire", Layer::Kit1),
     ("kits/machine", Layer::Kit1),
@@ -39,7 +39,6 @@ const LAYERS: [(&str, Layer); 22] = [
     ("xtask", Layer::Top),
     ("examples/", Layer::Top),
     ("sdk/", Layer::Top),
-    ("components/bgp/core/labels", Layer::Test),
     ("components/manager/process", Layer::Process),
     ("components/manager/core", Layer::Core),
     ("components/", Layer::Core),

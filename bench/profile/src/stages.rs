@@ -241,7 +241,7 @@ impl Driven {
     }
 
     fn for_rib<P: Sharded>(&mut self) -> bool {
-        if !self.table.has_rib_changes::<P>() {
+        if !self.table.has_rib_changes(P::INDEX) {
             return false;
         }
         let mut batch = RouteBatch::<P>::default();

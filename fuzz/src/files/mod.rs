@@ -86,7 +86,7 @@ fn inject(octets: &[u8], piece: usize) -> (usize, InjectionCounts, Option<String
     for mut octets in octets.chunks(piece) {
         loop {
             let taken = injector.take(&mut octets, &mut batches);
-            changes += batches.iter().map(|b| b.ipv4.changes().len() + b.ipv6.changes().len()).sum::<usize>();
+            changes += batches.iter().flat_map(|b| b.len().into_values()).sum::<usize>();
             batches.iter_mut().for_each(Batches::clear);
             match taken {
                 Ok(Injected::Nothing) => break,

@@ -3,8 +3,6 @@
 
 mod hearing;
 mod injection;
-#[cfg(feature = "labels")]
-mod labels;
 pub mod net;
 pub mod oracle;
 mod peer;

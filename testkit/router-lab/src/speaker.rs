@@ -2,10 +2,10 @@
 
 use super::RouterLab;
 use sluice_base::{Asn, Ipv4Prefix, Ipv6Prefix, RouterId};
-use sluice_bgp::wire::attribute::{Attributes, code};
-use sluice_bgp::wire::multiprotocol::{MpReach, MpUnreach};
-use sluice_bgp::wire::{
-    AFI_IPV4, AFI_IPV6, Capability, HEADER_LEN, MessageType, Nlri, Notification, Open, Update, header,
+use sluice_bgpsim::wire::attribute::{Attributes, code, put_header};
+use sluice_bgpsim::wire::{
+    AFI_IPV4, AFI_IPV6, Capability, HEADER_LEN, MessageType, MpReach, MpUnreach, Nlri, Notification, Open,
+    Update, VERSION, WirePrefix, header,
 };
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::io::{ErrorKind, Read, Write};
@@ -173,10 +173,10 @@ impl Speaker {
                 continue;
             }
             let update = Update::decode(&body).unwrap();
-            for prefix in Nlri::<Ipv4Prefix>::new(update.withdrawn, 0) {
+            for prefix in Nlri::<Ipv4Prefix>::new(update.withdrawn) {
                 known.remove(&prefix.unwrap());
             }
-            known.extend(Nlri::<Ipv4Prefix>::new(update.nlri, 0).map(Result::unwrap));
+            known.extend(Nlri::<Ipv4Prefix>::new(update.nlri).map(Result::unwrap));
         }
     }
 
@@ -212,22 +212,22 @@ impl Speaker {
 
     fn take(&mut self, body: &[u8]) {
         let update = Update::decode(body).unwrap();
-        let attributes = Attributes::new(update.attributes, update.attributes_offset).map(Result::unwrap);
-        let route: Route = attributes.map(|a| Attr(a.flags.0, a.code, a.value.to_vec())).collect();
-        for prefix in Nlri::<Ipv4Prefix>::new(update.withdrawn, 0) {
+        let attributes = Attributes::new(update.attributes).map(Result::unwrap);
+        let route: Route = attributes.map(|a| Attr(a.flags, a.code, a.value.to_vec())).collect();
+        for prefix in Nlri::<Ipv4Prefix>::new(update.withdrawn) {
             self.change(prefix.unwrap().to_string(), Change::Withdrawn);
         }
         if let Some(field) = value(&route, code::MP_UNREACH_NLRI) {
-            for prefix in Nlri::<Ipv6Prefix>::new(MpUnreach::decode(field, 0).unwrap().withdrawn, 0) {
+            for prefix in Nlri::<Ipv6Prefix>::new(MpUnreach::decode(field).unwrap().withdrawn) {
                 self.change(prefix.unwrap().to_string(), Change::Withdrawn);
             }
         }
         if let Some(field) = value(&route, code::MP_REACH_NLRI) {
-            for prefix in Nlri::<Ipv6Prefix>::new(MpReach::decode(field, 0).unwrap().nlri, 0) {
+            for prefix in Nlri::<Ipv6Prefix>::new(MpReach::decode(field).unwrap().nlri) {
                 self.change(prefix.unwrap().to_string(), Change::Announced(route.clone()));
             }
         }
-        for prefix in Nlri::<Ipv4Prefix>::new(update.nlri, 0) {
+        for prefix in Nlri::<Ipv4Prefix>::new(update.nlri) {
             self.change(prefix.unwrap().to_string(), Change::Announced(route.clone()));
         }
     }
@@ -260,7 +260,7 @@ pub fn announcement(attributes: &[Attr], nlri: &[u8]) -> Vec<u8> {
     let mut field = Vec::new();
     for Attr(flags, code, value) in attributes {
         // A malformed length is part of a value; the header is always the sender's own.
-        sluice_bgp::wire::attribute::put_header(&mut field, *flags, *code, value.len());
+        put_header(&mut field, *flags, *code, value.len());
         field.extend_from_slice(value);
     }
     let mut body = vec![0, 0];
@@ -274,7 +274,7 @@ pub fn announcement(attributes: &[Attr], nlri: &[u8]) -> Vec<u8> {
 pub fn nlri(prefixes: &[&str]) -> Vec<u8> {
     let mut field = Vec::new();
     for prefix in prefixes {
-        sluice_bgp::wire::FamilyKey::put(prefix.parse::<Ipv4Prefix>().unwrap(), &mut field);
+        WirePrefix::put(prefix.parse::<Ipv4Prefix>().unwrap(), &mut field);
     }
     field
 }
@@ -317,7 +317,7 @@ fn attempt(
     socket.set_nodelay(true).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     let open = Open {
-        version: 4,
+        version: VERSION,
         as_field: asn.to_u16(),
         hold_time: 0,
         router_id: RouterId(local.to_bits()),

@@ -35,4 +35,4 @@ mod workload_tests;
 
 pub use cli::BgpsimArgs;
 /// BGP messages, for tests with peers of their own.
-pub use sluice_bgp::wire;
+pub mod wire;

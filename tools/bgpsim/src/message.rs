@@ -1,11 +1,12 @@
 //! Encodes a peer's UPDATEs: attributes and prefixes to octets (RFC 4271, section 4.3; RFC 4760).
 
 use crate::stream::Stream;
-use sluice_base::{Asn, Family, IpPrefix};
-use sluice_bgp::wire::attribute::{code, put_header};
-use sluice_bgp::wire::{
-    AFI_IPV6, FamilyKey, HEADER_LEN, MAX_MESSAGE_LEN, MessageType, PATH_ID_LEN, SAFI_UNICAST, as_path, header,
+use crate::wire::attribute::{code, put_header};
+use crate::wire::{
+    AFI_IPV6, HEADER_LEN, MAX_MESSAGE_LEN, MessageType, PATH_ID_LEN, SAFI_UNICAST, WirePrefix, as_path,
+    header,
 };
+use sluice_base::{Asn, Family, IpPrefix};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 const WELL_KNOWN: u8 = 0x40;

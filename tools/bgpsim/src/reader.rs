@@ -4,11 +4,11 @@
 use crate::session::{self, Role, Session};
 use crate::stay;
 use crate::tally::Tally;
+use crate::wire::{MAX_MESSAGE_LEN, MessageType, header};
 use anyhow::{Context, Result};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::{Errno, ioctl_fionread};
 use rustix::net::RecvFlags;
-use sluice_bgp::wire::{MAX_MESSAGE_LEN, MessageType, header};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -2,9 +2,9 @@
 //! is the client's own limit.
 
 use crate::session;
+use crate::wire::{AFI_IPV4, AFI_IPV6, Capability, MessageType, Open, PathsFamily, VERSION, header};
 use anyhow::{Context, Result};
 use sluice_base::{Asn, RouterId};
-use sluice_bgp::wire::{AFI_IPV4, AFI_IPV6, Capability, MessageType, Open, PathsFamily, header};
 use std::collections::HashSet;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -60,7 +60,7 @@ fn serve(mut socket: TcpStream, asn: Asn, receivers: &HashSet<Asn>, connected: &
     socket.set_nodelay(true)?;
     let theirs = Open::decode(&session::expect(&mut socket, MessageType::Open)?)?;
     let own = Open {
-        version: sluice_bgp::wire::open::VERSION,
+        version: VERSION,
         as_field: asn.to_u16(),
         hold_time: theirs.hold_time,
         router_id: RouterId(1),

@@ -1,20 +1,19 @@
 //! The prefixes of an UPDATE, for counting.
 
+use crate::wire::attribute::{Attributes, code};
+use crate::wire::{AFI_IPV6, Malformed, MpReach, MpUnreach, Nlri, SAFI_UNICAST, Update, path_ids};
 use sluice_base::{IpPrefix, Ipv4Prefix, Ipv6Prefix};
-use sluice_bgp::wire::attribute::{Attributes, code};
-use sluice_bgp::wire::multiprotocol::{MpReach, MpUnreach};
-use sluice_bgp::wire::{AFI_IPV6, Nlri, SAFI_UNICAST, Update, WireError};
 
 /// Calls `each` with every prefix of an UPDATE's body, and true for an announcement or false for a withdrawal. Skips
 /// families that the client does not support.
-pub fn each(body: &[u8], mut each: impl FnMut(IpPrefix, bool)) -> Result<(), WireError> {
+pub fn each(body: &[u8], mut each: impl FnMut(IpPrefix, bool)) -> Result<(), Malformed> {
     fields(body, |field| {
         if field.is_v4 {
-            for prefix in Nlri::<Ipv4Prefix>::new(field.octets, field.offset) {
+            for prefix in Nlri::<Ipv4Prefix>::new(field.octets) {
                 each(prefix?.into(), field.announced);
             }
         } else {
-            for prefix in Nlri::<Ipv6Prefix>::new(field.octets, field.offset) {
+            for prefix in Nlri::<Ipv6Prefix>::new(field.octets) {
                 each(prefix?.into(), field.announced);
             }
         }
@@ -23,15 +22,15 @@ pub fn each(body: &[u8], mut each: impl FnMut(IpPrefix, bool)) -> Result<(), Wir
 }
 
 /// Calls `each` as [`each`] does, in a session with path identifiers (RFC 7911, section 3): with the identifier behind the prefix.
-pub fn each_path(body: &[u8], mut each: impl FnMut(IpPrefix, u32, bool)) -> Result<(), WireError> {
+pub fn each_path(body: &[u8], mut each: impl FnMut(IpPrefix, u32, bool)) -> Result<(), Malformed> {
     fields(body, |field| {
         if field.is_v4 {
-            for path in Nlri::<Ipv4Prefix>::new(field.octets, field.offset).with_path_ids() {
+            for path in path_ids::<Ipv4Prefix>(field.octets) {
                 let (id, prefix) = path?;
                 each(prefix.into(), id, field.announced);
             }
         } else {
-            for path in Nlri::<Ipv6Prefix>::new(field.octets, field.offset).with_path_ids() {
+            for path in path_ids::<Ipv6Prefix>(field.octets) {
                 let (id, prefix) = path?;
                 each(prefix.into(), id, field.announced);
             }
@@ -43,8 +42,6 @@ pub fn each_path(body: &[u8], mut each: impl FnMut(IpPrefix, u32, bool)) -> Resu
 /// A field of prefixes in an UPDATE.
 struct Field<'a> {
     octets: &'a [u8],
-    /// The field's place in the body.
-    offset: usize,
     /// True for IPv4, false for IPv6.
     is_v4: bool,
     /// True for announcements, false for withdrawals.
@@ -54,35 +51,34 @@ struct Field<'a> {
 /// Calls `take` with every field of prefixes of an UPDATE's body.
 fn fields<'a>(
     body: &'a [u8],
-    mut take: impl FnMut(Field<'a>) -> Result<(), WireError>,
-) -> Result<(), WireError> {
+    mut take: impl FnMut(Field<'a>) -> Result<(), Malformed>,
+) -> Result<(), Malformed> {
     let update = Update::decode(body)?;
-    let offset = Update::WITHDRAWN_OFFSET;
-    take(Field { octets: update.withdrawn, offset, is_v4: true, announced: false })?;
+    take(Field { octets: update.withdrawn, is_v4: true, announced: false })?;
     // Without IPv4 prefixes the routes, if any, are in the attributes; with them there are hardly ever any others, but they
     // might be there.
-    for attribute in Attributes::new(update.attributes, update.attributes_offset) {
+    for attribute in Attributes::new(update.attributes) {
         let attribute = attribute?;
-        let (octets, offset, announced) = match attribute.code {
+        let (octets, announced) = match attribute.code {
             code::MP_REACH_NLRI => {
-                let reach = MpReach::decode(attribute.value, attribute.offset)?;
+                let reach = MpReach::decode(attribute.value)?;
                 if (reach.afi, reach.safi) != (AFI_IPV6, SAFI_UNICAST) {
                     continue;
                 }
-                (reach.nlri, reach.nlri_offset, true)
+                (reach.nlri, true)
             }
             code::MP_UNREACH_NLRI => {
-                let unreach = MpUnreach::decode(attribute.value, attribute.offset)?;
+                let unreach = MpUnreach::decode(attribute.value)?;
                 if (unreach.afi, unreach.safi) != (AFI_IPV6, SAFI_UNICAST) {
                     continue;
                 }
-                (unreach.withdrawn, unreach.withdrawn_offset, false)
+                (unreach.withdrawn, false)
             }
             _ => continue,
         };
-        take(Field { octets, offset, is_v4: false, announced })?;
+        take(Field { octets, is_v4: false, announced })?;
     }
-    take(Field { octets: update.nlri, offset: update.nlri_offset, is_v4: true, announced: true })
+    take(Field { octets: update.nlri, is_v4: true, announced: true })
 }
 
 #[cfg(test)]
@@ -94,7 +90,6 @@ mod tests {
     use sluice_base::prefix::Prefix;
     use sluice_base::{Asn, RouterId};
     use sluice_bgp::attributes::{ReceiveRules, Scan, Verdict};
-    use sluice_bgp::wire::header;
     use std::net::{Ipv4Addr, Ipv6Addr};
 
     fn prefixes() -> impl Strategy<Value = Vec<IpPrefix>> {
@@ -108,7 +103,7 @@ mod tests {
     fn read(stream: &Stream, paths: u32) -> (Vec<(IpPrefix, u32, bool)>, Vec<usize>) {
         let (mut all, mut counts) = (Vec::new(), Vec::new());
         let mut rest = stream.octets(0..stream.len());
-        while let Some(frame) = header::frame(rest).unwrap() {
+        while let Some(frame) = crate::wire::header::frame(rest).unwrap() {
             let before = all.len();
             if paths > 1 {
                 each_path(frame.body, |prefix, id, announced| all.push((prefix, id, announced))).unwrap();
@@ -187,8 +182,8 @@ mod tests {
         for prefix in ["20.0.0.0/8", "2001:db8::/32"] {
             let mut stream = Stream::default();
             voice.announce(&Attributes::of_path(&[Asn(5), Asn(6)]), &[prefix.parse().unwrap()], &mut stream);
-            let frame = header::frame(stream.octets(0..1)).unwrap().unwrap();
-            let update = Update::decode(frame.body).unwrap();
+            let frame = sluice_bgp::wire::header::frame(stream.octets(0..1)).unwrap().unwrap();
+            let update = sluice_bgp::wire::Update::decode(frame.body).unwrap();
             let scan = Scan::new(&update, &rules);
             assert_eq!((scan.verdict(&update), scan.error), (Verdict::Accept, None), "{prefix}");
         }

@@ -3,10 +3,6 @@
 use anyhow::{Context, Result, bail, ensure};
 use rustix::net::SendFlags;
 use sluice_base::{Asn, RouterId};
-use sluice_bgp::wire::{
-    AFI_IPV4, AFI_IPV6, Capability, HEADER_LEN, MAX_MESSAGE_LEN, MessageType, Notification, Open,
-    PathsFamily, RestartFamily, SAFI_UNICAST, header, notification,
-};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -14,6 +10,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::wire::{
+    AFI_IPV4, AFI_IPV6, Capability, HEADER_LEN, MAX_MESSAGE_LEN, MessageType, Notification, Open,
+    PathsFamily, RestartFamily, SAFI_UNICAST, VERSION, header,
+};
 use crate::workload::Families;
 
 /// Between two attempts to connect.
@@ -214,7 +214,7 @@ impl Session {
     /// Sends the last message and ends the connection.
     pub fn close(&self) {
         let mut octets = Vec::new();
-        Notification::cease(notification::cease::SHUTDOWN, "").put(&mut octets);
+        Notification::new(Notification::CEASE, Notification::SHUTDOWN).put(&mut octets);
         if let Ok(_whole) = self.writing.try_lock() {
             let _ = rustix::net::send(&self.socket, &octets, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
         }
@@ -252,7 +252,7 @@ fn is_final(e: &anyhow::Error) -> bool {
 
 fn refuse(socket: &mut TcpStream) {
     let mut octets = Vec::new();
-    Notification::new(notification::code::OPEN, notification::open::PEER_AS).put(&mut octets);
+    Notification::new(Notification::OPEN, Notification::PEER_AS).put(&mut octets);
     // The connection is given up anyway.
     let _ = socket.write_all(&octets);
 }
@@ -299,7 +299,7 @@ fn own_open(peer: &Peer, socket: &TcpStream) -> Result<Open> {
         }
     };
     Ok(Open {
-        version: sluice_bgp::wire::open::VERSION,
+        version: VERSION,
         as_field: peer.asn.to_u16(),
         hold_time: peer.hold_time,
         router_id: RouterId(router_id),
@@ -342,7 +342,7 @@ pub(crate) fn expect(socket: &mut TcpStream, kind: MessageType) -> Result<Vec<u8
         MessageType::Notification => {
             let text = format!("the target sent {}", said(frame.body));
             // What is wrong with an OPEN is wrong with the next one too.
-            let is_final = frame.body.first() == Some(&notification::code::OPEN);
+            let is_final = frame.body.first() == Some(&Notification::OPEN);
             if is_final { Err(Final(text).into()) } else { bail!(text) }
         }
         found => bail!("{found:?} came instead of {kind:?}"),
@@ -352,7 +352,7 @@ pub(crate) fn expect(socket: &mut TcpStream, kind: MessageType) -> Result<Vec<u8
 /// A NOTIFICATION's body in words.
 pub(crate) fn said(body: &[u8]) -> String {
     match Notification::decode(body) {
-        Ok(n) => format!("NOTIFICATION {}/{} ({n})", n.code, n.subcode),
+        Ok(n) => format!("NOTIFICATION {n}"),
         Err(_) => "NOTIFICATION that is cut off".into(),
     }
 }

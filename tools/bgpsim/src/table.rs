@@ -1,10 +1,10 @@
 //! The table that peers announce: routes in groups with the same attributes; made up, or real.
 
 use crate::message::Attributes;
+use crate::wire::attribute::{code, put_header};
 use anyhow::{Result, ensure};
 use sluice_base::ip::V6Addr;
 use sluice_base::{Asn, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, Rng};
-use sluice_bgp::wire::attribute::{code, put_header};
 use sluice_load::{Announcement, RoutingTable};
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;

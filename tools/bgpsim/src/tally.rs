@@ -5,7 +5,7 @@
 
 use crate::index::{Bits, Index};
 use crate::routes;
-use sluice_bgp::wire::WireError;
+use crate::wire::Malformed;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -136,7 +136,7 @@ impl Tally {
     }
 
     /// Takes the body of an UPDATE that was read at `at`.
-    pub fn update(&mut self, body: &[u8], at: Instant) -> Result<(), WireError> {
+    pub fn update(&mut self, body: &[u8], at: Instant) -> Result<(), Malformed> {
         let Tally { index, expectation, paths, present, news, wrong, awaited, next, counts, .. } = self;
         let mut any = false;
         let mut change = |prefix, announced, path: Option<(u32, &mut Paths)>| {
@@ -221,8 +221,8 @@ mod tests {
     use super::*;
     use crate::message::{Attributes, Voice};
     use crate::stream::Stream;
+    use crate::wire::{WirePrefix, header};
     use sluice_base::{Asn, IpPrefix, Ipv4Prefix};
-    use sluice_bgp::wire::{FamilyKey, header};
     use std::net::{Ipv4Addr, Ipv6Addr};
 
     fn bodies(write: impl FnOnce(&Voice, &mut Stream)) -> Vec<u8> {

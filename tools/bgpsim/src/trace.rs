@@ -2,13 +2,15 @@
 
 use crate::message::{Attributes, Voice};
 use crate::stream::{Stamp, Stream};
+use crate::wire::as_path::{self, Width, segments};
+use crate::wire::attribute::{self, Attribute, code, put_header};
+use crate::wire::{
+    AFI_IPV6, Malformed, MessageType, MpReach, MpUnreach, Nlri, SAFI_UNICAST, Update, WirePrefix, header,
+    is_routable,
+};
 use crate::workload::Families;
 use anyhow::{Context, Result, ensure};
-use sluice_base::{Asn, IpKey, IpPrefix, Ipv4Prefix, Ipv6Prefix};
-use sluice_bgp::wire::as_path::{self, Summary, Width};
-use sluice_bgp::wire::attribute::{self, RawAttribute, code, put_header};
-use sluice_bgp::wire::multiprotocol::{MpReach, MpUnreach};
-use sluice_bgp::wire::{AFI_IPV6, FamilyKey, MessageType, Nlri, SAFI_UNICAST, Update, WireError, header};
+use sluice_base::{Asn, IpPrefix, Ipv4Prefix, Ipv6Prefix};
 use sluice_mrt as mrt;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -109,11 +111,7 @@ impl Parts {
             if voice.announce(&self.attributes, announced, stream) > 0 {
                 continue;
             }
-            let is_good = |p: &IpPrefix| match p {
-                IpPrefix::V4(p) => p.is_routable(),
-                IpPrefix::V6(p) => p.is_routable(),
-            };
-            let event = |p: &IpPrefix| Event { sender, prefix: *p, announced: !has_loop && is_good(p) };
+            let event = |p: &IpPrefix| Event { sender, prefix: *p, announced: !has_loop && is_routable(*p) };
             said.events.extend(announced.iter().map(event));
         }
         said.skipped += usize::from(stream.len() == before);
@@ -131,21 +129,21 @@ fn parts(message: &mrt::Message<'_>, target_as: Asn) -> Result<(Parts, bool)> {
         attributes: Attributes::default(),
     };
     let (mut path, mut as4_path) = (&[][..], None);
-    for attribute in attribute::Attributes::new(update.attributes, update.attributes_offset) {
+    for attribute in attribute::Attributes::new(update.attributes) {
         let attribute = attribute?;
-        let (value, offset) = (attribute.value, attribute.offset);
+        let value = attribute.value;
         match attribute.code {
             code::ORIGIN => parts.attributes.origin = *value.first().context("an empty ORIGIN")?,
             code::AS_PATH => path = value,
             code::AS4_PATH if width == Width::Two => as4_path = Some(value),
             code::MP_REACH_NLRI => {
-                let reach = MpReach::decode(value, offset)?;
+                let reach = MpReach::decode(value)?;
                 if (reach.afi, reach.safi) == (AFI_IPV6, SAFI_UNICAST) {
                     parts.announced[1] = list::<Ipv6Prefix>(reach.nlri)?;
                 }
             }
             code::MP_UNREACH_NLRI => {
-                let unreach = MpUnreach::decode(value, offset)?;
+                let unreach = MpUnreach::decode(value)?;
                 if (unreach.afi, unreach.safi) == (AFI_IPV6, SAFI_UNICAST) {
                     parts.withdrawn[1] = list::<Ipv6Prefix>(unreach.withdrawn)?;
                 }
@@ -153,24 +151,21 @@ fn parts(message: &mrt::Message<'_>, target_as: Asn) -> Result<(Parts, bool)> {
             _ => keep(&attribute, width, &mut parts.attributes.rest),
         }
     }
-    Summary::of(path, width, 0, target_as)?;
-    let whole = &mut parts.attributes.path;
-    match as4_path {
-        Some(as4) if Summary::of(as4, Width::Four, 0, target_as).is_ok() => {
-            as_path::put_merged(path, as4, whole)
-        }
-        _ => as_path::put_widened(path, width, whole),
+    let mut path = segments(path, width)?;
+    if let Some(Ok(as4_path)) = as4_path.map(|path| segments(path, Width::Four)) {
+        path = as_path::merged(path, as4_path);
     }
-    let has_loop = Summary::of(whole, Width::Four, 0, target_as)?.loops > 0;
+    let has_loop = path.iter().any(|segment| segment.asns.contains(&target_as));
+    as_path::put(&path, &mut parts.attributes.path);
     Ok((parts, has_loop))
 }
 
-fn list<P: FamilyKey + IpKey>(field: &[u8]) -> Result<Vec<IpPrefix>, WireError> {
-    Nlri::<P>::new(field, 0).map(|p| p.map(Into::into)).collect()
+fn list<P: WirePrefix>(field: &[u8]) -> Result<Vec<IpPrefix>, Malformed> {
+    Nlri::<P>::new(field).map(|p| p.map(Into::into)).collect()
 }
 
 /// Appends an attribute to `rest` if an external peer may send it.
-fn keep(attribute: &RawAttribute<'_>, width: Width, rest: &mut Vec<u8>) {
+fn keep(attribute: &Attribute<'_>, width: Width, rest: &mut Vec<u8>) {
     match attribute.code {
         // A next hop is the sender's own; the others have no place between ASes, or between speakers of 4-octet numbers.
         code::NEXT_HOP
@@ -180,7 +175,7 @@ fn keep(attribute: &RawAttribute<'_>, width: Width, rest: &mut Vec<u8>) {
         | code::AS4_PATH
         | code::AS4_AGGREGATOR => {}
         code::AGGREGATOR if width == Width::Two => {
-            put_header(rest, attribute.flags.0, code::AGGREGATOR, attribute.value.len() + 2);
+            put_header(rest, attribute.flags, code::AGGREGATOR, attribute.value.len() + 2);
             rest.extend_from_slice(&[0, 0]);
             rest.extend_from_slice(attribute.value);
         }

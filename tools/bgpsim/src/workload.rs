@@ -8,10 +8,10 @@ use crate::stream::Stream;
 use crate::table::Table;
 use crate::tally::Expectation;
 use crate::trace::Trace;
+use crate::wire::as_path;
 use anyhow::{Result, ensure};
 use sluice_base::ip::{V4Addr, V6Addr};
 use sluice_base::{Asn, Family, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix};
-use sluice_bgp::wire::as_path;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 

@@ -8,12 +8,12 @@ use crate::stream::Stream;
 use crate::table::{Size, Table};
 use crate::tally::Tally;
 use crate::trace::Trace;
+use crate::wire::as_path::{self, Width, segments};
+use crate::wire::attribute::{self, code};
+use crate::wire::{Update, header};
 use crate::workload::{ANY_NUMBER, Action, Cast, Families, Phase, Spread, Workload};
 use proptest::prelude::*;
 use sluice_base::{Asn, Family, IpPrefix};
-use sluice_bgp::wire::as_path::{Summary, Width};
-use sluice_bgp::wire::attribute::{self, code};
-use sluice_bgp::wire::{Update, header};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::Ipv4Addr;
 use std::time::Instant;
@@ -67,12 +67,13 @@ impl Model {
         let frame = header::frame(message).unwrap().unwrap();
         assert_eq!(frame.len(), message.len());
         let update = Update::decode(frame.body).unwrap();
-        let attributes = attribute::Attributes::new(update.attributes, 0).map(Result::unwrap);
+        let attributes = attribute::Attributes::new(update.attributes).map(Result::unwrap);
         let path = attributes.filter(|a| a.code == code::AS_PATH).map(|a| a.value).next().unwrap_or_default();
-        let path = Summary::of(path, Width::Four, 0, TARGET).unwrap();
+        let path = segments(path, Width::Four).unwrap();
+        let has_loop = path.iter().any(|segment| segment.asns.contains(&TARGET));
         let mut out = Stream::default();
         routes::each(frame.body, |prefix, announced| {
-            let length = (announced && path.loops == 0).then_some(path.length);
+            let length = (announced && !has_loop).then(|| as_path::length(&path));
             self.change(prefix, sender, length, &mut out);
         })
         .unwrap();
@@ -277,10 +278,10 @@ fn paths_of_a_prefix() {
         let mut rest = stream.octets(0..stream.len());
         while let Some(frame) = header::frame(rest).unwrap() {
             let update = Update::decode(frame.body).unwrap();
-            let path = attribute::Attributes::new(update.attributes, 0)
+            let path = attribute::Attributes::new(update.attributes)
                 .map(Result::unwrap)
                 .find(|a| a.code == code::AS_PATH);
-            let length = Summary::of(path.unwrap().value, Width::Four, 0, TARGET).unwrap().length;
+            let length = as_path::length(&segments(path.unwrap().value, Width::Four).unwrap());
             routes::each_path(frame.body, |prefix, id, _| {
                 assert_eq!(paths.entry(prefix).or_default().insert(id, length), None);
             })

@@ -2,7 +2,7 @@
 
 use crate::explain::{Term, Walk, terms};
 use crate::subject::Subject;
-use sluice_base::{AnyPrefix, Asn, IpPrefix, RouterId};
+use sluice_base::{AnyPrefix, Asn, IpPrefix, Ipv4Prefix, Ipv6Prefix, RouterId};
 use sluice_bgp::attributes::canonical;
 use sluice_bgp::attributes::{ReceiveRules, Scan, Verdict};
 use sluice_bgp::batch::{Batch, Batches};
@@ -234,8 +234,8 @@ fn of_update(
     let mut reader = Reader::new(rules(local_as, Asn(message.peer_as), message.four_octet_as), spread);
     let read = reader.update(body, Default::default(), batches);
     let is_malformed = read.map_or(true, |remarks| remarks.malformed.is_some_and(|(_, withdraw)| withdraw));
-    of_batch(&batches[0].ipv4, &mut take);
-    of_batch(&batches[0].ipv6, &mut take);
+    of_batch::<Ipv4Prefix>(batches[0].of(), &mut take);
+    of_batch::<Ipv6Prefix>(batches[0].of(), &mut take);
     batches[0].clear();
     !is_malformed
 }

@@ -60,17 +60,19 @@ mutations! {
         "deletion-skips-first-entry": "self.deletion.next = 0;" => "self.deletion.next = 1;";
     }
     "shard/mod.rs" {
-        "rib-restart-forgotten": "self.rib = RibBranch::new(self.core.queue.end());" => "";
+        "rib-restart-forgotten": "self.rib = RibBranch::new(self.core.loc_rib.queue.end());" => "";
     }
     "shard/upkeep.rs" {
-        "peer-that-left-holds-the-queue": "core.queue.trim(&mut core.entries, place, |id| freed.push(id));" => "core.queue.trim(&mut core.entries, place, |_| {});";
+        "peer-that-left-holds-the-queue": "core.loc_rib.queue.trim(&mut core.adj_rib_in.entries, place, |id| freed.push(id));" => "core.loc_rib.queue.trim(&mut core.adj_rib_in.entries, place, |_| {});";
     }
     "shard/adj_rib_in/paths.rs" {
-        "decide-attributes-do-not-count": "if self.best(id) != old {" => "if self.best(id).map(|n| n.peer) != old.map(|o| o.peer) {";
         "deletion-counts-wrong": "peer.note_gone(path.generation);" => "";
         "deletion-announced-again-is-stale": "core::mem::replace(&mut path.generation, generation);" => "path.generation;";
         "deletion-misses-announced-again": "known.note_gone(generation_before);" => "";
         "withdrawal-ignored": "self.remove_path(id, position, provenance, out);" => "";
+    }
+    "shard/loc_rib/selection.rs" {
+        "decide-attributes-do-not-count": "let has_changed = best != old;" => "let has_changed = best.map(|n| n.peer) != old.map(|o| o.peer);";
     }
     "shard/queue.rs" {
         "queue-loses-changes": "entry.queued = mark(lane, self.lanes[lane].end());" => "entry.queued = mark(lane, self.lanes[lane].end().wrapping_sub(1));";
@@ -84,7 +86,7 @@ mutations! {
         "branch-forgets-what-it-told": "self.adj_rib_out.replace(entry, source)" => "self.advertised(entry)";
         "branch-newcomer-misses-first-entry": "Dump { next: 0, again: false }" => "Dump { next: 1, again: false }";
         "branch-refresh-tells-nothing": "(dump.again || !known)" => "!known";
-        "branch-dump-ends-early": "(to < core.entries.end()).then_some(dump)" => "None";
+        "branch-dump-ends-early": "(to < entries.end()).then_some(dump)" => "None";
     }
     "shard/adj_rib_out/group.rs" {
         "groups-merge-unsettled": "self.blocks.is_empty() && self.branch" => "self.branch";
@@ -113,11 +115,11 @@ mutations! {
         "export-local-pref-inside-lost": "&local_pref.to_be_bytes()" => "&0u32.to_be_bytes()";
     }
     "shard/adj_rib_out/export_view.rs" {
-        "long-lived-sent-to-all": "(self.long_lived_stale || !core.sets.is_long_lived(path.set))" => "(self.long_lived_stale || path.set.0 < u32::MAX)";
+        "long-lived-sent-to-all": "(self.long_lived_stale || !adj_rib_in.sets.is_long_lived(path.set))" => "(self.long_lived_stale || path.set.0 < u32::MAX)";
         "export-internal-is-reflected": "!is_inside || self" => "true || self";
         "export-clients-hear-nothing-of-each-other": "(true, true) => self.between_clients," => "(true, true) => false,";
         "export-others-hear-nothing-of-clients": "(from_client, to_clients) => from_client || to_clients," => "(_, to_clients) => to_clients,";
-        "export-no-export-ignored": "core.sets[path.set].view.reach >= reach ||" => "true ||";
+        "export-no-export-ignored": "adj_rib_in.sets[path.set].view.reach >= reach\n                || self" => "true || self";
         "export-route-server-obeys-communities": "self.transparent && is_of_client &&" => "false && is_of_client &&";
         "export-route-server-ignores-marks": "(reach <= Reach::Customers || !is_marked())" => "(reach <= Reach::Customers || !is_marked() || true)";
         "export-valley": "Some(_) => Reach::Everybody," => "Some(_) => Reach::Customers,";
@@ -137,8 +139,8 @@ mutations! {
         "resolver-keeps-old-answers": "self.answers.remove(&valid);\n            self.register" => "self.register";
     }
     "reader.rs" {
-        "reader-ignores-withdrawn-routes": "self.withdraw(withdrawn, self.rules.families.has(FamilyIndex::IPV4), batches)?;" => "";
-        "reader-withdraws-in-first-table": "P::batch_mut(&mut batches[self.spread.table(prefix)])" => "P::batch_mut(&mut batches[0])";
+        "reader-ignores-withdrawn-routes": "self.withdraw(withdrawn, batches)?;" => "";
+        "reader-withdraws-in-first-table": "let batch = batches[table].of_mut::<P>();" => "let batch = batches[0].of_mut::<P>();";
     }
     "attributes/scan.rs" {
         "reader-accepts-loops": "_ if self.is_loop => Verdict::Loop," => "";
@@ -339,7 +341,7 @@ mutations! {
         "restart-keeps-what-was-stale": "Retention::Session => (self.stale, 1),\n            Retention::WithEarlier" => "Retention::Session => (self.overdue, 2),\n            Retention::WithEarlier";
     }
     "shard/adj_rib_in/stale.rs" {
-        "refilter-works-on-what-became-of-it": "let set = self.sets.received(path.attributes);" => "let set = self.sets.accepted(path.attributes).unwrap_or(self.sets.received(path.attributes));";
+        "refilter-works-on-what-became-of-it": "let set = self.adj_rib_in.sets.received(path.attributes);" => "let set = self.adj_rib_in.sets.accepted(path.attributes).unwrap_or(self.adj_rib_in.sets.received(path.attributes));";
         "long-lived-refusal-ignored": "if long_lived::is_refused(octets) {" => "if false {";
         "long-lived-without-mark": "long_lived::put_stale(octets, &mut marked);" => "marked.extend_from_slice(octets);";
     }

@@ -102,7 +102,7 @@ pub struct Options {
     /// Only bugs with a number in this range, from 1, in the order of `--list`: `13-24`.
     #[arg(long, value_parser = numbers, value_name = "FIRST-LAST")]
     numbers: Option<RangeInclusive<usize>>,
-    /// Only the bugs' names.
+    /// Only the bugs' names and files, with those that have a build of their own.
     #[arg(long)]
     list: bool,
     /// Seconds after which the oracle counts as hanging, which is a bug seen; ten times as long as it takes without a bug if absent.
@@ -145,7 +145,12 @@ pub fn run(root: &Path, options: &Options) -> Result<ExitCode> {
     let numbered = all.filter(|(n, _)| options.numbers.as_ref().is_none_or(|range| range.contains(&(n + 1))));
     let mutations: Vec<&Mutation> = numbered.map(|(_, mutation)| mutation).filter(wanted).collect();
     if options.list {
-        mutations.iter().for_each(|m| println!("{:<36} {}", m.name, m.file));
+        let switches = Switches::new(every());
+        for mutation in mutations {
+            let text = std::fs::read_to_string(root.join(mutation.file)).context(mutation.file)?;
+            let own = if switches.number(mutation, &text)?.is_some() { "" } else { ", a build of its own" };
+            println!("{:<36} {}{own}", mutation.name, mutation.file);
+        }
         return Ok(ExitCode::SUCCESS);
     }
     if mutations.is_empty() {

@@ -2,7 +2,8 @@
 //!
 //! A build for each bug takes longer than its judgment. The body of a function is an expression, so a body with a bug
 //! can stand beside the one without in an arm of a `match`. Bugs outside of such bodies have no switch: in constants, in
-//! signatures, in macros, in functions that return an opaque type (each arm would have a type of its own).
+//! signatures, in macros, in functions that return an opaque type (each arm would have a type of its own). A function
+//! with switches is no longer `const`.
 
 use super::list::Mutation;
 use anyhow::{Context, Result, bail};
@@ -82,40 +83,53 @@ pub fn place(text: &str, mutation: &Mutation) -> Result<Range<usize>> {
 fn switched(text: &str, bugs: &[(usize, &Mutation)]) -> Result<(String, BTreeSet<usize>)> {
     let mut bodies = Bodies(Vec::new());
     bodies.visit_file(&syn::parse_file(text)?);
-    let mut by_body: BTreeMap<usize, (usize, Vec<(usize, String)>)> = BTreeMap::new();
+    let mut numbers = BTreeSet::new();
+    // The new texts of parts of the file, by their places.
+    let mut parts: BTreeMap<usize, (usize, String)> = BTreeMap::new();
     for (n, mutation) in bugs {
         let place = place(text, mutation)?;
         // The outermost body that can be doubled: with its bugs it stays one function.
-        let around = |body: &&Range<usize>| body.start < place.start && place.end < body.end;
-        let Some(body) = bodies.0.iter().filter(around).min_by_key(|body| body.start) else { continue };
-        let with_bug =
-            format!("{}{}{}", &text[body.start..place.start], mutation.replace, &text[place.end..body.end]);
-        by_body.entry(body.start).or_insert((body.end, Vec::new())).1.push((*n, with_bug));
+        let around = |body: &&Body| body.octets.start < place.start && place.end < body.octets.end;
+        let bodies = bodies.0.iter().filter(around);
+        let Some(Body { octets, constness }) = bodies.min_by_key(|body| body.octets.start) else { continue };
+        let before = "{ match crate::seeded_bug() {\n".to_owned();
+        let (_, arms) = parts.entry(octets.start).or_insert((octets.end, before));
+        let (head, tail) = (&text[octets.start..place.start], &text[place.end..octets.end]);
+        arms.push_str(&format!("{n} => {head}{}{tail}\n", mutation.replace));
+        numbers.insert(*n);
+        parts.extend(constness.as_ref().map(|word| (word.start, (word.end, String::new()))));
     }
-    let (mut out, mut from, mut numbers) = (String::new(), 0, BTreeSet::new());
-    for (start, (end, arms)) in by_body {
+    let (mut out, mut from) = (String::new(), 0);
+    for (start, (end, part)) in parts {
         out.push_str(&text[from..start]);
-        out.push_str("{ match crate::seeded_bug() {\n");
-        for (n, body) in arms {
-            out.push_str(&format!("{n} => {body}\n"));
-            numbers.insert(n);
+        out.push_str(&part);
+        if !part.is_empty() {
+            out.push_str(&format!("_ => {}\n}} }}", &text[start..end]));
         }
-        out.push_str(&format!("_ => {}\n}} }}", &text[start..end]));
         from = end;
     }
     out.push_str(&text[from..]);
     Ok((out, numbers))
 }
 
-/// The bodies of functions that can have switches, by their octets in the text.
-struct Bodies(Vec<Range<usize>>);
+/// The body of a function.
+struct Body {
+    /// Its octets in the text.
+    octets: Range<usize>,
+    /// The octets of the word `const` before the function.
+    constness: Option<Range<usize>>,
+}
+
+/// The bodies of functions that can have switches.
+struct Bodies(Vec<Body>);
 
 impl Bodies {
     fn add(&mut self, signature: &Signature, block: &Block) {
         let mut opaque = Opaque(false);
         opaque.visit_return_type(&signature.output);
-        if signature.constness.is_none() && !opaque.0 {
-            self.0.push(block.brace_token.span.join().byte_range());
+        if !opaque.0 {
+            let constness = signature.constness.as_ref().map(|word| word.span.byte_range());
+            self.0.push(Body { octets: block.brace_token.span.join().byte_range(), constness });
         }
     }
 }
@@ -152,7 +166,7 @@ impl<'ast> Visit<'ast> for Opaque {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "const MOST: u8 = 1;\n\nfn least(a: u8, b: u8) -> u8 {\n    a.min(b)\n}\n\nfn evens() -> impl Iterator<Item = u8> {\n    (0..9).filter(|n| n % 2 == 0)\n}\n";
+    const TEXT: &str = "const MOST: u8 = 1;\n\nconst fn least(a: u8, b: u8) -> u8 {\n    a.min(b)\n}\n\nfn evens() -> impl Iterator<Item = u8> {\n    (0..9).filter(|n| n % 2 == 0)\n}\n";
 
     const fn bug(name: &'static str, find: &'static str, replace: &'static str) -> Mutation {
         Mutation { name, file: "a/src/b.rs", find, replace }
@@ -165,7 +179,7 @@ mod tests {
         let (text, numbers) = switched(TEXT, &numbered).unwrap();
         assert_eq!(numbers, BTreeSet::from([1, 3]));
         let body = "{ match crate::seeded_bug() {\n1 => {\n    a.max(b)\n}\n3 => {\n    a\n}\n_ => {\n    a.min(b)\n}\n} }";
-        assert_eq!(text, TEXT.replace("{\n    a.min(b)\n}", body));
+        assert_eq!(text, TEXT.replace("const fn", " fn").replace("{\n    a.min(b)\n}", body));
         let constant = bug("constant", "= 1;", "= 2;");
         assert_eq!(switched(TEXT, &[(1, &constant)]).unwrap(), (TEXT.to_owned(), BTreeSet::new()));
         assert!(switched(TEXT, &[(1, &bug("gone", "max", "d"))]).is_err());

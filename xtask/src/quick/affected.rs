@@ -13,7 +13,7 @@ const LAB: &str = "sluice-lab";
 const QUICK: [&str; 2] = ["tools/sim", "xtask"];
 /// Folders that are never quick: applications, measurements, a build of all decoders, and another build of BGP's core for
 /// a single long model.
-const SLOW: [&str; 5] = ["apps/", "bench/", "fuzz", "components/bgp/core/labels", "testkit/bgp-dut/labels"];
+const SLOW: [&str; 3] = ["apps/", "bench/", "fuzz"];
 
 /// A crate of the workspace.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -168,7 +168,7 @@ mod tests {
             krate("sluice", "apps/sluice", &[], &["bgp-process", "sluice-lab"]),
             krate("base", "base", &[], &[]),
             krate("bgp", "components/bgp/core", &[], &["base"]),
-            krate("labels", "components/bgp/core/labels", &["components/bgp/core/src"], &["base"]),
+            krate("variant", "components/bgp/core/variant", &["components/bgp/core/src"], &["base"]),
             krate("bgp-process", "components/bgp/process", &[], &["bgp"]),
             krate("sluice-lab", "tools/lab", &[], &[]),
             krate("policy", "tools/policy", &[], &["bgp"]),
@@ -184,22 +184,22 @@ mod tests {
     fn a_change_in_a_core_affects_all_dependents() {
         let crates = workspace();
         let found = affected(&crates, &["components/bgp/core/src/lib.rs".into()]);
-        assert_eq!(names(&found.tested), ["bgp", "policy", "sim"]);
-        assert_eq!(names(&found.left_out), ["sluice", "labels", "bgp-process"]);
+        assert_eq!(names(&found.tested), ["bgp", "variant", "policy", "sim"]);
+        assert_eq!(names(&found.left_out), ["sluice", "bgp-process"]);
         let found = affected(&crates, &["base/src/lib.rs".into()]);
-        assert_eq!(names(&found.tested), ["base", "bgp", "policy", "sim"]);
+        assert_eq!(names(&found.tested), ["base", "bgp", "variant", "policy", "sim"]);
     }
 
     #[test]
     fn a_file_belongs_to_the_innermost_crate() {
         let crates = workspace();
-        let found = affected(&crates, &["components/bgp/core/labels/Cargo.toml".into()]);
-        assert_eq!((found.tested.len(), names(&found.left_out)), (0, vec!["labels".into()]));
+        let found = affected(&crates, &["components/bgp/core/variant/Cargo.toml".into()]);
+        assert_eq!((names(&found.tested), found.left_out.len()), (vec!["variant".into()], 0));
         let found = affected(&crates, &["components/bgp/core/tests/sessions.rs".into()]);
         assert_eq!(names(&found.tested), ["bgp", "policy", "sim"]);
-        let found = affected(&crates, &["tools/labels.md".into(), "README.md".into()]);
+        let found = affected(&crates, &["tools/notes.md".into(), "README.md".into()]);
         assert!(found.tested.is_empty() && found.left_out.is_empty());
-        assert_eq!(found.unowned, ["tools/labels.md", "README.md"]);
+        assert_eq!(found.unowned, ["tools/notes.md", "README.md"]);
     }
 
     #[test]
@@ -222,7 +222,7 @@ mod tests {
             assert!(tested.contains(&folder), "{folder} is not in {tested:?}");
         }
         let left_out: Vec<&str> = found.left_out.iter().map(|krate| krate.folder.as_str()).collect();
-        for folder in ["apps/sluice", "components/bgp/core/labels", "components/bgp/process"] {
+        for folder in ["apps/sluice", "components/bgp/process"] {
             assert!(left_out.contains(&folder), "{folder} is not in {left_out:?}");
         }
     }

@@ -169,8 +169,8 @@ mod tests {
         assert_eq!(lab.folder, Path::new("/w/apps/sluice"));
         assert!(lab.is_integration && !lab.is_pure);
         let shared =
-            found("components/bgp/core/labels", "test", "components/bgp/core/tests/model.rs", true).unwrap();
-        assert_eq!(shared.key, "components/bgp/core/labels components/bgp/core/tests/model.rs");
+            found("components/bgp/variant", "test", "components/bgp/core/tests/model.rs", true).unwrap();
+        assert_eq!(shared.key, "components/bgp/variant components/bgp/core/tests/model.rs");
         assert!(shared.is_pure);
         assert!(!found("base", "lib", "base/src/lib.rs", true).unwrap().is_integration);
         assert!(found("xtask", "bin", "xtask/src/main.rs", false).is_none());

@@ -4,7 +4,7 @@
 use crate::SLUICE;
 use serde_json::Value;
 use sluice_base::{Asn, RouterId};
-use sluice_bgp::wire::attribute::{Attributes, code, put_header};
+use sluice_bgpsim::wire::attribute::{Attributes, code, put_header};
 use sluice_load::wide;
 use sluice_mrt::{Entry, Peer, Record, Writer, records};
 use sluice_router_lab::{RouterLab, possible, share};
@@ -50,9 +50,7 @@ b_addresses = ['10.1.0.2/24', 'fd00:1::2/64']
 type Routes = BTreeMap<String, Vec<(u8, u8, Vec<u8>)>>;
 
 fn attributes(octets: &[u8]) -> Vec<(u8, u8, Vec<u8>)> {
-    let attribute =
-        |a: sluice_bgp::wire::attribute::RawAttribute<'_>| (a.flags.0 & 0xf0, a.code, a.value.to_vec());
-    Attributes::new(octets, 0).map(|a| attribute(a.unwrap())).map(|(f, c, v)| (f & 0xe0, c, v)).collect()
+    Attributes::new(octets).map(Result::unwrap).map(|a| (a.flags & 0xe0, a.code, a.value.to_vec())).collect()
 }
 
 /// Returns the routes of a peer in a trace.

@@ -3,8 +3,8 @@
 
 use crate::SLUICE;
 use sluice_base::rng::Rng;
-use sluice_bgp::wire::attribute::code;
-use sluice_bgp::wire::{Capability, MessageType};
+use sluice_bgpsim::wire::attribute::code;
+use sluice_bgpsim::wire::{Capability, MessageType};
 use sluice_router_lab::speaker::{
     Attr, Change, End, Route, Speaker, announcement, base, message, nlri, usual, value,
 };

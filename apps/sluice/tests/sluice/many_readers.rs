@@ -2,7 +2,7 @@
 //! (requirements X14 and X16). The long tests take the release executable, the Internet's table and 51 neighbors.
 
 use sluice_base::{Asn, Ipv4Prefix};
-use sluice_bgp::wire::{FamilyKey, MessageType};
+use sluice_bgpsim::wire::{MessageType, WirePrefix};
 use sluice_load::RoutingTable;
 use sluice_router_lab::speaker::{Speaker, announcement, base, message, usual};
 use sluice_router_lab::table::{internet_table, small_subject};
@@ -87,7 +87,7 @@ fn messages(table: &RoutingTable, round: u32) -> Vec<u8> {
 /// Returns an UPDATE that announces prefixes.
 fn update(path: &[u32], prefixes: &[Ipv4Prefix]) -> Vec<u8> {
     let mut nlri = Vec::new();
-    prefixes.iter().for_each(|prefix| FamilyKey::put(*prefix, &mut nlri));
+    prefixes.iter().for_each(|prefix| WirePrefix::put(*prefix, &mut nlri));
     message(MessageType::Update, &announcement(&base(path, FEED), &nlri))
 }
 

@@ -5,13 +5,15 @@
 //! Whoever fills and empties batches keeps them: their space is used again.
 
 use crate::attributes::View;
-use crate::family::ByFamily;
+use crate::family::{ByFamily, FamilyVisitor, Sharded};
 use crate::hash::HashSeed;
 use crate::wire::FamilyKey;
 use crate::wire::multiprotocol::NextHop;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::any::Any;
 use core::fmt;
-use sluice_base::{IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance, XidPrefix};
+use sluice_base::{IpPrefix, Ipv4Prefix, Provenance};
 
 /// A prefix as a latency profile notes it: the prefix, true if it is withdrawn, and the event.
 pub type Traced = (IpPrefix, bool, Provenance);
@@ -248,7 +250,7 @@ impl<P: Copy> Batch<P> {
 }
 
 /// A family's batch, whatever its keys are.
-trait AnyBatch {
+trait AnyBatch: Any + fmt::Debug + Send + Sync {
     fn count(&self) -> usize;
     fn empty(&mut self);
     fn end(&mut self, provenance: Provenance);
@@ -274,77 +276,92 @@ impl<P: FamilyKey> AnyBatch for Batch<P> {
     }
 }
 
+/// Makes an empty batch of a family.
+struct NewBatch;
+
+impl FamilyVisitor for NewBatch {
+    type Output = Box<dyn AnyBatch>;
+
+    fn visit<P: Sharded>(self) -> Self::Output {
+        Box::new(Batch::<P>::default())
+    }
+}
+
 /// A batch of each family, for one table.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Batches {
-    /// IPv4 unicast.
-    pub ipv4: Batch<Ipv4Prefix>,
-    /// IPv6 unicast.
-    pub ipv6: Batch<Ipv6Prefix>,
-    /// XIDs.
-    pub xid: Batch<XidPrefix>,
-    /// The family of labels, which tests have.
-    #[cfg(feature = "labels")]
-    pub labels: Batch<crate::labels::Label>,
+    batches: ByFamily<Box<dyn AnyBatch>>,
+    /// True if a batch may have changes since the end of the last event.
+    is_open: bool,
+    /// True if a batch had as many changes at the end of an event as a batch should have.
+    is_full: bool,
+}
+
+impl Default for Batches {
+    fn default() -> Self {
+        let batches = ByFamily::from_fn(|family| family.visit(NewBatch));
+        Batches { batches, is_open: false, is_full: false }
+    }
 }
 
 impl Batches {
-    fn all(&self) -> ByFamily<&dyn AnyBatch> {
-        ByFamily::new([
-            &self.ipv4,
-            &self.ipv6,
-            &self.xid,
-            #[cfg(feature = "labels")]
-            &self.labels,
-        ])
+    /// Returns the batch of a family.
+    pub fn of<P: Sharded>(&self) -> &Batch<P> {
+        let batch: &dyn Any = &*self.batches[P::INDEX];
+        batch.downcast_ref().expect("a family's batch has the family's keys")
     }
 
-    fn all_mut(&mut self) -> ByFamily<&mut dyn AnyBatch> {
-        ByFamily::new([
-            &mut self.ipv4,
-            &mut self.ipv6,
-            &mut self.xid,
-            #[cfg(feature = "labels")]
-            &mut self.labels,
-        ])
+    /// Returns the batch of a family, to change it. To be called once for several changes.
+    pub fn of_mut<P: Sharded>(&mut self) -> &mut Batch<P> {
+        self.is_open = true;
+        let batch: &mut dyn Any = &mut *self.batches[P::INDEX];
+        batch.downcast_mut().expect("a family's batch has the family's keys")
     }
 
     /// Returns true if nothing changes.
     pub fn is_empty(&self) -> bool {
-        self.all().into_values().all(|batch| batch.count() == 0)
+        self.batches.values().all(|batch| batch.count() == 0)
     }
 
     /// Empties all batches; their space stays.
     pub fn clear(&mut self) {
-        self.all_mut().into_values().for_each(AnyBatch::empty);
+        self.batches.values_mut().for_each(|batch| batch.empty());
+        (self.is_open, self.is_full) = (false, false);
     }
 
     /// Returns true if one batch should be handed over.
-    pub fn is_full(&self) -> bool {
-        self.all().into_values().any(|batch| batch.count() >= Batch::<Ipv4Prefix>::FULL)
+    #[inline]
+    pub const fn is_full(&self) -> bool {
+        self.is_full
     }
 
     /// The number of changes of each family.
     pub fn len(&self) -> ByFamily<usize> {
-        let all = self.all();
-        ByFamily::from_fn(|family| all[family].count())
+        ByFamily::from_fn(|family| self.batches[family].count())
     }
 
     /// Appends the changes that came after `before`, for a latency profile.
     pub fn trace(&self, before: &ByFamily<usize>, provenance: Provenance, out: &mut Vec<Traced>) {
-        for ((_, from), batch) in before.iter().zip(self.all().into_values()) {
+        for (from, batch) in before.values().zip(self.batches.values()) {
             batch.trace(*from, provenance, out);
         }
     }
 
     /// Ends an event of all families; see [`Batch::end_event`].
+    #[inline]
     pub fn end_event(&mut self, provenance: Provenance) {
-        self.all_mut().into_values().for_each(|batch| batch.end(provenance));
+        if core::mem::take(&mut self.is_open) {
+            for batch in self.batches.values_mut() {
+                batch.end(provenance);
+                self.is_full |= batch.count() >= Batch::<Ipv4Prefix>::FULL;
+            }
+        }
     }
 
     /// Drops the changes since the last event; see [`Batch::drop_event`].
     pub fn drop_event(&mut self) {
-        self.all_mut().into_values().for_each(AnyBatch::drop_last);
+        self.batches.values_mut().for_each(|batch| batch.drop_last());
+        self.is_open = false;
     }
 }
 

@@ -2,20 +2,18 @@
 //!
 //! A row names a family on the wire, in texts and towards the RIB. Sessions, the reader, the writer and control know families
 //! by their rows only: capabilities, route refresh, End-of-RIB markers and agreed sets follow from [`FAMILIES`]. The key of a family and the codec of
-//! its prefixes are the key's implementation of [`crate::wire::FamilyKey`]; the shard of a family in a table is named by
-//! [`crate::table::Sharded`].
+//! its prefixes are the key's implementation of [`crate::wire::FamilyKey`]. Code that needs the key's type (readers, tables, batches) is a
+//! [`FamilyVisitor`]: it receives the type once for a batch or a message.
 
 use crate::endpoints::{Endpoints, OwnNextHop};
 pub use crate::wire::FamilyCode;
 use crate::wire::multiprotocol::NextHop;
-use crate::wire::{AFI_IPV4, AFI_IPV6, AFI_XID, FamilyKey, SAFI_UNICAST, SAFI_XID, WireError};
+use crate::wire::{FamilyKey, WireError};
 use core::fmt;
 use core::ops::{Index, IndexMut};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use sluice_base::{Family, FamilyId, Xid};
-
-/// The number of rows.
-const COUNT: usize = if cfg!(feature = "labels") { 4 } else { 3 };
+use sluice_base::{Family, FamilyId, Ipv4Prefix, Ipv6Prefix, Prefix, Xid, XidPrefix};
 
 /// An address family that this BGP speaks.
 #[derive(Clone, Copy, Debug)]
@@ -24,10 +22,13 @@ pub struct FamilyRow {
     pub id: FamilyId,
     /// Address family identifier and subsequent address family identifier, unless a router is configured to use others ([`FamilyCodes`]).
     pub code: FamilyCode,
-    /// The name in events and views.
-    pub name: &'static str,
     /// The family of the routes' next hops.
     pub hops: FamilyId,
+    /// The name in events and views.
+    pub name: &'static str,
+    /// The length of the cover by whose hash keys are spread over tables: short enough to keep together the keys that are announced
+    /// together, long enough that no table receives much more than its share.
+    pub cover: u8,
     /// Reads the next hop of an MP_REACH_NLRI, which begins at an offset of the message body.
     pub next_hop: fn(&[u8], usize) -> Result<NextHop, WireError>,
     /// Makes the router's own next hop towards a peer, of the session's addresses or of the configured XID.
@@ -36,46 +37,88 @@ pub struct FamilyRow {
     pub no_next_hop: &'static str,
 }
 
-/// The families, in the order in which they are offered and shown.
-pub static FAMILIES: [FamilyRow; COUNT] = [
-    FamilyRow {
-        id: FamilyId::IPV4,
-        code: FamilyCode { afi: AFI_IPV4, safi: SAFI_UNICAST },
+/// A key whose family has a row: a key of tables.
+pub trait Sharded: FamilyKey + Serialize + DeserializeOwned {
+    /// The family's row.
+    const INDEX: FamilyIndex;
+    /// The family's [`FamilyRow::cover`].
+    const COVER: u8;
+}
+
+impl<P: FamilyKey + Serialize + DeserializeOwned> Sharded for P {
+    const INDEX: FamilyIndex = FamilyIndex::of::<P>();
+    const COVER: u8 = FAMILIES[FamilyIndex::of::<P>().0 as usize].cover;
+}
+
+/// Code for the keys of any family: [`FamilyIndex::visit`] calls it with the key of one.
+pub trait FamilyVisitor {
+    /// The result.
+    type Output;
+
+    /// Runs the code with the family's key.
+    fn visit<P: Sharded>(self) -> Self::Output;
+}
+
+/// Declares the families, each by its key and the rest of its row.
+macro_rules! families {
+    ($($(#[$attribute:meta])* $key:ty: { $($row:tt)* })*) => {
+        /// The number of rows.
+        const COUNT: usize = [$($(#[$attribute])* stringify!($key)),*].len();
+
+        /// The families, in the order in which they are offered and shown.
+        pub static FAMILIES: [FamilyRow; COUNT] = [$($(#[$attribute])* FamilyRow {
+            id: <$key as Prefix>::ID,
+            code: FamilyCode { afi: <$key as FamilyKey>::AFI, safi: <$key as FamilyKey>::SAFI },
+            hops: <<$key as FamilyKey>::Hop as Prefix>::ID,
+            $($row)*
+        }),*];
+
+        impl FamilyIndex {
+            /// Calls a visitor with the family's key. Costs a comparison for each row before the family's: to be called for a batch or a
+            /// message, not for a route.
+            #[inline]
+            pub fn visit<V: FamilyVisitor>(self, visitor: V) -> V::Output {
+                $($(#[$attribute])* if self == <$key as Sharded>::INDEX {
+                    return visitor.visit::<$key>();
+                })*
+                unreachable!("every FamilyIndex is the place of a row")
+            }
+        }
+    };
+}
+
+families! {
+    Ipv4Prefix: {
         name: "ipv4",
-        hops: FamilyId::IPV4,
+        cover: 14,
         next_hop: NextHop::decode_ipv4,
         own_next_hop: |endpoints, _| endpoints.next_hop_ipv4(),
         no_next_hop: "this router has no IPv4 address on the session's interface to be the next hop",
-    },
-    FamilyRow {
-        id: FamilyId::IPV6,
-        code: FamilyCode { afi: AFI_IPV6, safi: SAFI_UNICAST },
+    }
+    Ipv6Prefix: {
         name: "ipv6",
-        hops: FamilyId::IPV6,
+        cover: 30,
         next_hop: NextHop::decode_ipv6,
         own_next_hop: |endpoints, _| endpoints.next_hop_ipv6(),
         no_next_hop: "this router has no IPv6 address on the session's interface to be the next hop",
-    },
-    FamilyRow {
-        id: FamilyId::XID,
-        code: FamilyCode { afi: AFI_XID, safi: SAFI_XID },
+    }
+    XidPrefix: {
         name: "xid",
-        hops: FamilyId::XID,
+        // Whole XIDs are hashes: any two of them differ early.
+        cover: 64,
         next_hop: NextHop::decode_xid,
         own_next_hop: |_, xid| xid.iter().flat_map(|xid| xid.octets()).collect(),
         no_next_hop: "no XID is configured to be the next hop (`xid next-hop` of the neighbor or its group)",
-    },
-    #[cfg(feature = "labels")]
-    FamilyRow {
-        id: <crate::labels::Label as sluice_base::Prefix>::ID,
-        code: FamilyCode { afi: <crate::labels::Label as FamilyKey>::AFI, safi: SAFI_UNICAST },
+    }
+    #[cfg(test)]
+    crate::labels::Label: {
         name: "labels",
-        hops: FamilyId::IPV4,
+        cover: 14,
         next_hop: NextHop::decode_ipv4,
         own_next_hop: |endpoints, _| endpoints.next_hop_ipv4(),
         no_next_hop: "this router has no IPv4 address on the session's interface to be the next hop",
-    },
-];
+    }
+}
 
 /// The place of a family in [`FAMILIES`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -84,14 +127,11 @@ pub struct FamilyIndex(u8);
 
 impl FamilyIndex {
     /// IPv4 unicast: the family of an UPDATE's own fields, and of a speaker that offers none (RFC 4760, section 8).
-    pub const IPV4: FamilyIndex = FamilyIndex(0);
+    pub const IPV4: FamilyIndex = <Ipv4Prefix as Sharded>::INDEX;
     /// IPv6 unicast.
-    pub const IPV6: FamilyIndex = FamilyIndex(1);
+    pub const IPV6: FamilyIndex = <Ipv6Prefix as Sharded>::INDEX;
     /// XIDs of XIA's principals.
-    pub const XID: FamilyIndex = FamilyIndex(2);
-    /// The family of labels, which tests have.
-    #[cfg(feature = "labels")]
-    pub const LABELS: FamilyIndex = FamilyIndex(3);
+    pub const XID: FamilyIndex = <XidPrefix as Sharded>::INDEX;
 
     /// Iterates over all families, in the order of their rows.
     pub fn all() -> impl DoubleEndedIterator<Item = FamilyIndex> + Clone {
@@ -103,10 +143,15 @@ impl FamilyIndex {
         Self::all().find(|family| family.row().id == id)
     }
 
-    /// Returns the family of a key.
-    pub fn of<P: FamilyKey>() -> FamilyIndex {
-        // Keys without a row are in no table.
-        Self::with_id(P::ID).unwrap_or(FamilyIndex::IPV4)
+    /// Returns the family of a key. A key without a row fails to compile.
+    pub const fn of<P: FamilyKey>() -> FamilyIndex {
+        const {
+            let mut place = 0;
+            while FAMILIES[place].id.0 != P::ID.0 {
+                place += 1;
+            }
+            FamilyIndex(place as u8)
+        }
     }
 
     /// Returns the family's row.
@@ -183,11 +228,6 @@ impl fmt::Debug for FamilyIndex {
 pub struct ByFamily<T>([T; COUNT]);
 
 impl<T> ByFamily<T> {
-    /// Takes the values in the order of [`FAMILIES`].
-    pub const fn new(values: [T; COUNT]) -> Self {
-        ByFamily(values)
-    }
-
     /// Makes the value of each family.
     pub fn from_fn(mut make: impl FnMut(FamilyIndex) -> T) -> Self {
         ByFamily(core::array::from_fn(|place| make(FamilyIndex(place as u8))))
@@ -196,6 +236,23 @@ impl<T> ByFamily<T> {
     /// Iterates over families and values.
     pub fn iter(&self) -> impl Iterator<Item = (FamilyIndex, &T)> {
         FamilyIndex::all().zip(&self.0)
+    }
+
+    /// Iterates over families and values, to change the values.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (FamilyIndex, &mut T)> {
+        FamilyIndex::all().zip(&mut self.0)
+    }
+
+    /// Iterates over the values.
+    #[inline]
+    pub fn values(&self) -> core::slice::Iter<'_, T> {
+        self.0.iter()
+    }
+
+    /// Iterates over the values, to change them.
+    #[inline]
+    pub fn values_mut(&mut self) -> core::slice::IterMut<'_, T> {
+        self.0.iter_mut()
     }
 
     /// Iterates over the families and values, and consumes the collection.
@@ -334,6 +391,7 @@ impl Families {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::{AFI_IPV4, AFI_IPV6};
     use std::string::ToString;
     use std::vec::Vec;
 

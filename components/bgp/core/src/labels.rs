@@ -1,9 +1,11 @@
-//! The family of labels, in builds of tests only: keys that are no IP prefixes, with IPv4 next hops.
+//! A made-up family, in unit tests only: labels, which are no IP prefixes and have IPv4 next hops. The key and its codec are all that the
+//! family needs beside its row.
 
 #[path = "../../../../testkit/families/label.rs"]
 mod label;
+mod tests;
 
-pub use label::Label;
+pub(crate) use label::Label;
 
 use crate::wire::{FamilyKey, SAFI_UNICAST};
 use alloc::vec::Vec;

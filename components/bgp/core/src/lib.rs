@@ -19,8 +19,8 @@ pub mod hash;
 mod index;
 pub mod injection;
 pub mod intake;
-#[cfg(feature = "labels")]
-pub mod labels;
+#[cfg(test)]
+mod labels;
 pub mod local_as;
 mod long_lived;
 pub mod mrt;

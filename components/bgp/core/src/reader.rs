@@ -5,15 +5,15 @@
 //! that is used again.
 
 use crate::attributes::{AttributeError, ReceiveRules, Scan, Verdict, canonical};
-use crate::batch::{Batches, Change, DropCause};
-use crate::family::{Families, FamilyIndex};
-use crate::table::{Sharded, Spread};
+use crate::batch::{Batch, Batches, Change, DropCause};
+use crate::family::{Families, FamilyIndex, FamilyVisitor, Sharded};
+use crate::table::Spread;
 use crate::wire::multiprotocol::{MpReach, MpUnreach, NextHop};
 use crate::wire::notification::{code, update as subcode};
 use crate::wire::{Expected, HEADER_LEN, Nlri, Notification, Update, WireError};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
-use sluice_base::{Ipv4Prefix, Ipv6Prefix, Provenance, XidPrefix};
+use sluice_base::{Ipv4Prefix, Provenance};
 use smallvec::SmallVec;
 
 pub use crate::framer::Framer;
@@ -149,7 +149,7 @@ impl Reader {
     ) -> Result<(), WireError> {
         if !update.withdrawn.is_empty() {
             let withdrawn = Nlri::<Ipv4Prefix>::new(update.withdrawn, Update::WITHDRAWN_OFFSET);
-            self.withdraw(withdrawn, self.rules.families.has(FamilyIndex::IPV4), batches)?;
+            self.withdraw(withdrawn, batches)?;
         }
         if let Some(unreach) = &scan.mp_unreach {
             self.mp_unreach(unreach, batches)?;
@@ -157,9 +157,8 @@ impl Reader {
         if !update.nlri.is_empty() {
             let hop = scan.next_hop.map(|a| NextHop::new(a.into())).ok_or(DropCause::Malformed);
             let nlri = Nlri::<Ipv4Prefix>::new(update.nlri, update.nlri_offset);
-            let wanted = self.rules.families.has(FamilyIndex::IPV4);
             let good = good.and_then(|scan| Ok((scan, hop?)));
-            self.announce(nlri, wanted, good, batches)?;
+            self.announce(nlri, good, batches)?;
         }
         if let Some((reach, Some(hop))) = &scan.mp_reach {
             self.mp_reach(reach, good.map(|scan| (scan, *hop)), batches)?;
@@ -169,29 +168,9 @@ impl Reader {
 
     #[inline(never)]
     fn mp_unreach(&mut self, unreach: &MpUnreach<'_>, batches: &mut [Batches]) -> Result<(), WireError> {
+        let Some(family) = self.rules.codes.family(unreach.afi, unreach.safi) else { return Ok(()) };
         let (field, offset) = (unreach.withdrawn, unreach.withdrawn_offset);
-        match self.agreed(unreach.afi, unreach.safi) {
-            (Some(FamilyIndex::IPV4), wanted) => {
-                self.withdraw(Nlri::<Ipv4Prefix>::new(field, offset), wanted, batches)
-            }
-            (Some(FamilyIndex::IPV6), wanted) => {
-                self.withdraw(Nlri::<Ipv6Prefix>::new(field, offset), wanted, batches)
-            }
-            (Some(FamilyIndex::XID), wanted) => {
-                self.withdraw(Nlri::<XidPrefix>::new(field, offset), wanted, batches)
-            }
-            #[cfg(feature = "labels")]
-            (Some(FamilyIndex::LABELS), wanted) => {
-                self.withdraw(Nlri::<crate::labels::Label>::new(field, offset), wanted, batches)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Returns the family of these identifiers, and true if its routes are read: both sides agreed on it.
-    fn agreed(&self, afi: u16, safi: u8) -> (Option<FamilyIndex>, bool) {
-        let family = self.rules.codes.family(afi, safi);
-        (family, family.is_some_and(|family| self.rules.families.has(family)))
+        family.visit(Withdraw { reader: self, field, offset, batches })
     }
 
     #[inline(never)]
@@ -201,52 +180,41 @@ impl Reader {
         good: Result<(&Scan<'_>, NextHop), DropCause>,
         batches: &mut [Batches],
     ) -> Result<(), WireError> {
+        let Some(family) = self.rules.codes.family(reach.afi, reach.safi) else { return Ok(()) };
         let (field, offset) = (reach.nlri, reach.nlri_offset);
-        match self.agreed(reach.afi, reach.safi) {
-            (Some(FamilyIndex::IPV4), wanted) => {
-                self.announce(Nlri::<Ipv4Prefix>::new(field, offset), wanted, good, batches)
-            }
-            (Some(FamilyIndex::IPV6), wanted) => {
-                self.announce(Nlri::<Ipv6Prefix>::new(field, offset), wanted, good, batches)
-            }
-            (Some(FamilyIndex::XID), wanted) => {
-                self.announce(Nlri::<XidPrefix>::new(field, offset), wanted, good, batches)
-            }
-            #[cfg(feature = "labels")]
-            (Some(FamilyIndex::LABELS), wanted) => {
-                self.announce(Nlri::<crate::labels::Label>::new(field, offset), wanted, good, batches)
-            }
-            _ => Ok(()),
-        }
+        family.visit(Announce { reader: self, field, offset, good, batches })
     }
 
     /// Reads withdrawn prefixes, with path identifiers if the peer sends several paths of a prefix (RFC 7911, section 5).
     #[inline(never)]
-    fn withdraw<P: Sharded>(
-        &mut self,
-        nlri: Nlri<'_, P>,
-        wanted: bool,
-        batches: &mut [Batches],
-    ) -> Result<(), WireError> {
+    fn withdraw<P: Sharded>(&mut self, nlri: Nlri<'_, P>, batches: &mut [Batches]) -> Result<(), WireError> {
         if self.rules.add_path.has(P::INDEX) {
-            self.withdraw_paths(nlri.with_path_ids().map(identified), wanted, batches)
+            self.withdraw_paths(nlri.with_path_ids().map(identified), batches)
         } else {
-            self.withdraw_paths(nlri.map(unidentified), wanted, batches)
+            self.withdraw_paths(nlri.map(unidentified), batches)
         }
     }
 
     fn withdraw_paths<P: Sharded>(
         &mut self,
         nlri: impl Iterator<Item = Result<(Option<u32>, P), WireError>>,
-        wanted: bool,
         batches: &mut [Batches],
     ) -> Result<(), WireError> {
+        let is_agreed = self.rules.families.has(P::INDEX);
+        let mut run: Option<Run<'_, P>> = None;
         for path in nlri {
             let (path_id, prefix) = path?;
-            if wanted {
-                self.counters.withdrawn += 1;
-                let batch = P::batch_mut(&mut batches[self.spread.table(prefix)]);
-                batch.push_path(prefix, path_id, Change::<P>::WITHDRAWN);
+            if !is_agreed {
+                continue;
+            }
+            self.counters.withdrawn += 1;
+            let table = self.spread.table(prefix);
+            if run.as_ref().is_none_or(|run| run.table != table) {
+                let batch = batches[table].of_mut::<P>();
+                run = Some(Run { table, set: Change::<P>::WITHDRAWN, batch });
+            }
+            if let Some(run) = &mut run {
+                run.batch.push_path(prefix, path_id, run.set);
             }
         }
         Ok(())
@@ -256,28 +224,28 @@ impl Reader {
     fn announce<P: Sharded>(
         &mut self,
         nlri: Nlri<'_, P>,
-        wanted: bool,
         good: Result<(&Scan<'_>, NextHop), DropCause>,
         batches: &mut [Batches],
     ) -> Result<(), WireError> {
         if self.rules.add_path.has(P::INDEX) {
-            self.announce_paths(nlri.with_path_ids().map(identified), wanted, good, batches)
+            self.announce_paths(nlri.with_path_ids().map(identified), good, batches)
         } else {
-            self.announce_paths(nlri.map(unidentified), wanted, good, batches)
+            self.announce_paths(nlri.map(unidentified), good, batches)
         }
     }
 
     fn announce_paths<P: Sharded>(
         &mut self,
         nlri: impl Iterator<Item = Result<(Option<u32>, P), WireError>>,
-        wanted: bool,
         good: Result<(&Scan<'_>, NextHop), DropCause>,
         batches: &mut [Batches],
     ) -> Result<(), WireError> {
+        let is_agreed = self.rules.families.has(P::INDEX);
         self.sets.fill(None);
+        let mut run: Option<Run<'_, P>> = None;
         for path in nlri {
             let (path_id, prefix) = path?;
-            if !wanted {
+            if !is_agreed {
                 continue;
             }
             if !prefix.is_routable() {
@@ -286,14 +254,19 @@ impl Reader {
             }
             self.counters.announced += 1;
             let table = self.spread.table(prefix);
-            let set = match good {
-                Ok((scan, hop)) => match self.sets[table] {
-                    Some(set) => set,
-                    None => self.add_set::<P>(scan, hop, table, batches),
-                },
-                Err(cause) => Change::<P>::dropped(cause),
-            };
-            P::batch_mut(&mut batches[table]).push_path(prefix, path_id, set);
+            if run.as_ref().is_none_or(|run| run.table != table) {
+                let set = match good {
+                    Ok((scan, hop)) => match self.sets[table] {
+                        Some(set) => set,
+                        None => self.add_set::<P>(scan, hop, table, batches),
+                    },
+                    Err(cause) => Change::<P>::dropped(cause),
+                };
+                run = Some(Run { table, set, batch: batches[table].of_mut() });
+            }
+            if let Some(run) = &mut run {
+                run.batch.push_path(prefix, path_id, run.set);
+            }
         }
         Ok(())
     }
@@ -309,7 +282,8 @@ impl Reader {
         let copy = if batches.len() > 1 { self.copy_set::<P>(table, batches) } else { None };
         let (rules, scratch) = (&self.rules, &mut self.scratch);
         let set = copy.unwrap_or_else(|| {
-            P::batch_mut(&mut batches[table])
+            batches[table]
+                .of_mut::<P>()
                 .add_set(self.spread.seed(), hop, |out| canonical::put(scan, rules, scratch, out))
         });
         self.sets[table] = Some(set);
@@ -320,7 +294,7 @@ impl Reader {
     fn copy_set<P: Sharded>(&self, table: usize, batches: &mut [Batches]) -> Option<u32> {
         let (other, set) = self.sets.iter().enumerate().find_map(|(other, set)| Some((other, (*set)?)))?;
         let [to, from] = batches.get_disjoint_mut([table, other]).ok()?;
-        Some(P::batch_mut(to).copy_set(P::batch(from), set))
+        Some(to.of_mut::<P>().copy_set(from.of(), set))
     }
 
     /// The family whose End-of-RIB marker this is: an MP_UNREACH_NLRI without prefixes, alone.
@@ -328,6 +302,46 @@ impl Reader {
         let unreach = scan.mp_unreach.filter(|u| u.withdrawn.is_empty())?;
         let alone = update.withdrawn.is_empty() && update.nlri.is_empty() && scan.mp_reach.is_none();
         self.rules.codes.family(unreach.afi, unreach.safi).filter(|_| alone)
+    }
+}
+
+/// Prefixes of an UPDATE, one after the other, that go to the same table with the same attributes.
+struct Run<'b, P> {
+    table: usize,
+    set: u32,
+    batch: &'b mut Batch<P>,
+}
+
+/// Reads the prefixes of an MP_UNREACH_NLRI.
+struct Withdraw<'r, 'u> {
+    reader: &'r mut Reader,
+    field: &'u [u8],
+    offset: usize,
+    batches: &'r mut [Batches],
+}
+
+impl FamilyVisitor for Withdraw<'_, '_> {
+    type Output = Result<(), WireError>;
+
+    fn visit<P: Sharded>(self) -> Self::Output {
+        self.reader.withdraw(Nlri::<P>::new(self.field, self.offset), self.batches)
+    }
+}
+
+/// Reads the prefixes of an MP_REACH_NLRI.
+struct Announce<'r, 'u, 's> {
+    reader: &'r mut Reader,
+    field: &'u [u8],
+    offset: usize,
+    good: Result<(&'r Scan<'s>, NextHop), DropCause>,
+    batches: &'r mut [Batches],
+}
+
+impl FamilyVisitor for Announce<'_, '_, '_> {
+    type Output = Result<(), WireError>;
+
+    fn visit<P: Sharded>(self) -> Self::Output {
+        self.reader.announce(Nlri::<P>::new(self.field, self.offset), self.good, self.batches)
     }
 }
 

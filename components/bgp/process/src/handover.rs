@@ -306,7 +306,7 @@ impl BgpProcess {
             connections.push((name, inherited));
         }
         while let Some(part) = from.take::<Option<TablePart>>().await? {
-            import(&mut tables, control.spread(), part);
+            import(&mut tables, control.spread(), &part);
         }
         tables.iter_mut().for_each(Table::assume_advertised);
         let expected: Fingerprint = from.take().await?;

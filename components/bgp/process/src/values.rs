@@ -17,9 +17,10 @@ pub(crate) fn not_configured() -> XrlError {
     XrlError::application(2, "BGP is not configured")
 }
 
-/// Returns the error of calls for a family without routes of BGP.
-pub(crate) fn unknown_family(family: FamilyId) -> XrlError {
-    XrlError::BadArguments(format!("family {family}: BGP has no such routes"))
+/// Returns a family that BGP has routes of.
+pub(crate) fn known_family(family: FamilyId) -> Result<FamilyIndex, XrlError> {
+    let unknown = || XrlError::BadArguments(format!("family {family}: BGP has no such routes"));
+    FamilyIndex::with_id(family).ok_or_else(unknown)
 }
 
 /// Returns the error of calls for a neighbor that is not configured.

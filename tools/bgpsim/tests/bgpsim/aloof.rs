@@ -3,7 +3,6 @@
 
 use anyhow::Result;
 use sluice_base::{Asn, RouterId};
-use sluice_bgp::wire::{AFI_IPV4, Capability, HEADER_LEN, Notification, Open, header};
 use sluice_bgpsim::aloof;
 use sluice_bgpsim::brake::Brake;
 use sluice_bgpsim::message::Voice;
@@ -14,6 +13,7 @@ use sluice_bgpsim::scenario::Scenario;
 use sluice_bgpsim::sender::Speed;
 use sluice_bgpsim::session::{Features, Peer, Role};
 use sluice_bgpsim::table::{Size, Table};
+use sluice_bgpsim::wire::{AFI_IPV4, Capability, HEADER_LEN, Notification, Open, VERSION, header};
 use sluice_bgpsim::workload::{ANY_NUMBER, Cast, Families, Spread};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -82,7 +82,7 @@ fn opened(listener: &TcpListener) -> (Asn, TcpStream) {
     let mut socket = listener.accept().unwrap().0;
     let theirs = Open::decode(&message(&mut socket).unwrap()[HEADER_LEN..]).unwrap();
     let capabilities = vec![Capability::unicast(AFI_IPV4), Capability::FourOctetAs(TARGET)];
-    let (version, as_field) = (sluice_bgp::wire::open::VERSION, TARGET.to_u16());
+    let (version, as_field) = (VERSION, TARGET.to_u16());
     let mut octets = Vec::new();
     Open { version, as_field, hold_time: 0, router_id: RouterId(1), capabilities }.put(&mut octets);
     header::put_keepalive(&mut octets);

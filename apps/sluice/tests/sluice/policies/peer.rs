@@ -138,11 +138,11 @@ impl Peer {
     fn update(&mut self, body: &[u8], words: &mut Words) {
         let update = Update::decode(body).unwrap();
         self.is_complete |= update.is_empty();
-        for prefix in Nlri::<Ipv4Prefix>::new(update.withdrawn, Update::WITHDRAWN_OFFSET) {
+        for prefix in Nlri::<Ipv4Prefix>::new(update.withdrawn) {
             self.routes.remove(&prefix.unwrap());
             self.withdrawn += 1;
         }
-        let announced = Nlri::<Ipv4Prefix>::new(update.nlri, update.nlri_offset);
+        let announced = Nlri::<Ipv4Prefix>::new(update.nlri);
         let mut attributes = None;
         for prefix in announced {
             let said = attributes.get_or_insert_with(|| words.of(self.view.describe(update.attributes)));

@@ -2,8 +2,8 @@
 //! order of attributes and communities, the form of lengths, and the routers' own addresses.
 
 use crate::policies::network::{Role, Router};
-use sluice_bgpsim::wire::as_path::{AS_SEQUENCE, Segments, Width};
-use sluice_bgpsim::wire::attribute::{Attributes, RawAttribute, code};
+use sluice_bgpsim::wire::as_path::{AS_SEQUENCE, Width, segments};
+use sluice_bgpsim::wire::attribute::{Attribute, Attributes, code};
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
@@ -17,13 +17,13 @@ pub struct View {
 impl View {
     /// Describes the attributes of an UPDATE.
     pub fn describe(self, attributes: &[u8]) -> String {
-        let all = Attributes::new(attributes, 0).map(|attribute| attribute.unwrap());
+        let all = Attributes::new(attributes).map(|attribute| attribute.unwrap());
         let mut texts: Vec<(u8, String)> = all.map(|a| (a.code, self.attribute(&a))).collect();
         texts.sort();
         texts.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join(", ")
     }
 
-    fn attribute(self, attribute: &RawAttribute<'_>) -> String {
+    fn attribute(self, attribute: &Attribute<'_>) -> String {
         let value = attribute.value;
         match attribute.code {
             code::ORIGIN => format!("origin {value:?}"),
@@ -35,7 +35,7 @@ impl View {
             code::COMMUNITIES => format!("communities {}", set(value, 4)),
             code::EXTENDED_COMMUNITIES => format!("extended {}", set(value, 8)),
             code::LARGE_COMMUNITY => format!("large {}", set(value, 12)),
-            code => format!("attribute {code} flags {:#x} {value:?}", attribute.flags.0 & 0xe0),
+            code => format!("attribute {code} flags {:#x} {value:?}", attribute.flags & 0xe0),
         }
     }
 
@@ -58,9 +58,8 @@ fn number(value: &[u8]) -> u32 {
 
 fn path(value: &[u8], width: Width) -> String {
     let mut words = Vec::new();
-    for segment in Segments::new(value, width, 0) {
-        let segment = segment.unwrap();
-        let asns = segment.asns().map(|asn| asn.0.to_string());
+    for segment in segments(value, width).unwrap() {
+        let asns = segment.asns.iter().map(|asn| asn.0.to_string());
         if segment.kind == AS_SEQUENCE {
             words.extend(asns);
         } else {

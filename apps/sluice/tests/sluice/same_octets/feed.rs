@@ -2,8 +2,8 @@
 
 use sluice_base::Asn;
 use sluice_bgp::injection::put_update;
-use sluice_bgp::wire::attribute::{Attributes, code, put_header};
-use sluice_bgp::wire::{MAX_MESSAGE_LEN, MessageType, Update, header};
+use sluice_bgpsim::wire::attribute::{Attributes, code, put_header};
+use sluice_bgpsim::wire::{MAX_MESSAGE_LEN, MessageType, Update, header};
 use sluice_mrt::{Record, records};
 use sluice_router_lab::speaker::message;
 use std::collections::BTreeMap;
@@ -80,14 +80,14 @@ pub fn feeds(trace: &[u8], most_feeds: usize, most_updates: usize) -> Vec<Feed> 
 fn with_next_hop(body: &[u8], number: u8) -> Vec<u8> {
     let Ok(update) = Update::decode(body) else { return body.to_vec() };
     let mut field = Vec::new();
-    for attribute in Attributes::new(update.attributes, 0) {
+    for attribute in Attributes::new(update.attributes) {
         let Ok(attribute) = attribute else { return body.to_vec() };
         let value = match attribute.code {
             code::NEXT_HOP if attribute.value.len() == 4 => address(number).octets().to_vec(),
             code::MP_REACH_NLRI => with_own_hop(attribute.value, number),
             _ => attribute.value.to_vec(),
         };
-        put_header(&mut field, attribute.flags.0, attribute.code, value.len());
+        put_header(&mut field, attribute.flags, attribute.code, value.len());
         field.extend_from_slice(&value);
     }
     let mut out = (update.withdrawn.len() as u16).to_be_bytes().to_vec();

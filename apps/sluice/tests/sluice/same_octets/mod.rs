@@ -10,7 +10,7 @@ use crate::SLUICE;
 use compare::{AdjRibOut, Differences, Kind, compare};
 use feed::{Feed, feeds};
 use sluice_base::Asn;
-use sluice_bgp::wire::{AFI_IPV4, AFI_IPV6, Capability, MessageType};
+use sluice_bgpsim::wire::{AFI_IPV4, AFI_IPV6, Capability, MessageType};
 use sluice_router_lab::speaker::{Attr, End, Speaker, announcement, base, message, nlri};
 use sluice_router_lab::{RouterLab, possible, share};
 use std::net::Ipv4Addr;

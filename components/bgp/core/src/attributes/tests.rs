@@ -13,7 +13,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
-use sluice_base::{Ipv6Prefix, Provenance};
+use sluice_base::{Ipv4Prefix, Ipv6Prefix, Provenance};
 
 const OWN_ID: RouterId = RouterId(0x0a00_0001);
 
@@ -33,8 +33,9 @@ fn related(relationship: Relationship, extra: &[Attr<'_>]) -> Option<Kept> {
     attributes.extend(extra.iter().map(|Attr(flags, code, value)| Attr(*flags, *code, value)));
     let (result, batches) = read(&update(&attributes), rules);
     assert!(result.is_ok());
-    let set = batches.ipv4.sets().first()?;
-    let added = canonical::attributes(batches.ipv4.octets(set)).filter(|a| a.code > code::AS_PATH);
+    let set = batches.of::<Ipv4Prefix>().sets().first()?;
+    let added =
+        canonical::attributes(batches.of::<Ipv4Prefix>().octets(set)).filter(|a| a.code > code::AS_PATH);
     Some((added.map(|a| (a.code, a.value.to_vec())).collect(), set.view.reach))
 }
 
@@ -99,11 +100,11 @@ fn outcome(attributes: &[Attr<'_>], rules: ReceiveRules, watched: u8) -> (String
     let (result, batches) = read(&update(attributes), rules);
     match result {
         Err(n) => (format!("session-reset {}/{}", n.code, n.subcode), false),
-        Ok(_) => match batches.ipv4.changes() {
+        Ok(_) => match batches.of::<Ipv4Prefix>().changes() {
             [change] if change.is_withdrawal() => ("withdraw".into(), false),
             [change] => {
-                let set = &batches.ipv4.sets()[change.set as usize];
-                let there = canonical::find(batches.ipv4.octets(set), watched).is_some();
+                let set = &batches.of::<Ipv4Prefix>().sets()[change.set as usize];
+                let there = canonical::find(batches.of::<Ipv4Prefix>().octets(set), watched).is_some();
                 ("route".into(), there)
             }
             other => panic!("{other:?}"),
@@ -197,7 +198,7 @@ fn more_malformed_updates() {
         let mut body = update(attributes);
         body.truncate(body.len() - 4);
         let (result, batches) = read(&body, external);
-        result.map(|_| batches.ipv6.changes().to_vec())
+        result.map(|_| batches.of::<Ipv6Prefix>().changes().to_vec())
     };
     let change = |set| Change { prefix: "2001:db8::/32".parse::<Ipv6Prefix>().unwrap(), set };
     let withdrawal = change(Change::<Ipv6Prefix>::WITHDRAWN);
@@ -226,7 +227,7 @@ fn what_does_not_fit_is_a_withdrawal_and_bad_prefixes_a_reset() {
     body[at] = 5;
     let (result, batches) = read(&body, rules(false, true));
     assert!(result.unwrap().malformed.unwrap().1);
-    assert_eq!(batches.ipv4.changes()[0].drop_cause(), Some(DropCause::Malformed));
+    assert_eq!(batches.of::<Ipv4Prefix>().changes()[0].drop_cause(), Some(DropCause::Malformed));
 
     let mut body = update(&base(false));
     let at = body.len() - 4;
@@ -234,7 +235,7 @@ fn what_does_not_fit_is_a_withdrawal_and_bad_prefixes_a_reset() {
     let (result, batches) = read(&body, rules(false, true));
     let expected = Notification { code: 3, subcode: notification::update::NETWORK, data: vec![33] };
     assert_eq!(result, Err(expected));
-    assert!(batches.is_empty() && batches.ipv4.sets().is_empty());
+    assert!(batches.is_empty() && batches.of::<Ipv4Prefix>().sets().is_empty());
 
     // RFC 7606, section 5.2: an error that calls for a withdrawal, and nothing to withdraw.
     let mut body = update(&[Attr(0x40, code::ORIGIN, &[7])]);
@@ -254,7 +255,7 @@ fn large_communities_are_kept_once() {
         attributes.push(Attr(0xc0, code::LARGE_COMMUNITY, &received));
         let (result, batches) = read(&update(&attributes), rules(false, true));
         assert_eq!(result.unwrap().malformed, None, "RFC 8092, section 6: duplicates are no error");
-        let octets = batches.ipv4.octets(&batches.ipv4.sets()[0]);
+        let octets = batches.of::<Ipv4Prefix>().octets(&batches.of::<Ipv4Prefix>().sets()[0]);
         assert_eq!(canonical::find(octets, code::LARGE_COMMUNITY), Some(&expected[..]));
     };
     check(&[3], &[3]);
@@ -274,7 +275,7 @@ fn a_route_that_was_reflected_back_is_ignored() {
         let remarks = reader
             .update(&update(&attributes), Provenance::NONE, core::slice::from_mut(&mut batches))
             .unwrap();
-        let change = batches.ipv4.changes()[0];
+        let change = batches.of::<Ipv4Prefix>().changes()[0];
         let got = if change.is_withdrawal() { "withdraw" } else { "route" };
         assert_eq!(change.drop_cause(), (got == "withdraw").then_some(DropCause::Reflected));
         assert_eq!((got, reader.counters.loops), (expected, loops));
@@ -290,11 +291,11 @@ fn a_route_that_was_reflected_back_is_ignored() {
     check(true, &[clusters(&[0, 0, 10, 0, 0, 1, 0, 0])], "route", 0);
     let batches =
         check(true, &[originator(&[10, 0, 0, 7]), clusters(&[10, 0, 0, 9, 10, 0, 0, 8])], "route", 0);
-    let view = batches.ipv4.sets()[0].view;
+    let view = batches.of::<Ipv4Prefix>().sets()[0].view;
     assert_eq!((view.compared_id(RouterId(3)), view.cluster_list_length), (RouterId(0x0a00_0007), 2));
     // From outside both mean nothing (RFC 7606, sections 7.9 and 7.10).
     let batches = check(false, &[originator(OWN), clusters(OWN)], "route", 0);
-    let view = batches.ipv4.sets()[0].view;
+    let view = batches.of::<Ipv4Prefix>().sets()[0].view;
     assert_eq!((view.compared_id(RouterId(3)), view.cluster_list_length), (RouterId(3), 0));
 }
 
@@ -308,9 +309,9 @@ fn the_set_is_canonical() {
     let body = update(&attributes);
     let (result, batches) = read(&body, rules(true, true));
     assert_eq!(result.unwrap().malformed, None);
-    let set = &batches.ipv4.sets()[0];
+    let set = &batches.of::<Ipv4Prefix>().sets()[0];
     let codes: Vec<(u8, u8)> =
-        canonical::attributes(batches.ipv4.octets(set)).map(|a| (a.code, a.flags.0)).collect();
+        canonical::attributes(batches.of::<Ipv4Prefix>().octets(set)).map(|a| (a.code, a.flags.0)).collect();
     // The unknown transitive one is Partial now, the unknown non-transitive one and NEXT_HOP are gone.
     assert_eq!(codes, [(1, 0x40), (2, 0x40), (4, 0x80), (5, 0x40), (200, Flags::PARTIAL | 0xc0)]);
     assert_eq!(set.next_hop.address.ip(), Some("10.0.0.2".parse().unwrap()));
@@ -340,11 +341,11 @@ fn an_old_neighbor_s_path_and_aggregator_are_made_whole() {
         }
         let (result, batches) = read(&update(&attributes), rules(false, false));
         assert_eq!(result.unwrap().malformed, None);
-        let octets = batches.ipv4.octets(&batches.ipv4.sets()[0]);
+        let octets = batches.of::<Ipv4Prefix>().octets(&batches.of::<Ipv4Prefix>().sets()[0]);
         assert_eq!(canonical::find(octets, code::AS_PATH).unwrap(), path);
         assert_eq!(canonical::find(octets, code::AGGREGATOR).unwrap(), expected);
         assert_eq!(canonical::find(octets, code::AS4_PATH), None);
-        assert_eq!(batches.ipv4.sets()[0].view.path_length, 2);
+        assert_eq!(batches.of::<Ipv4Prefix>().sets()[0].view.path_length, 2);
     };
     let merged = [2, 1, 0, 0, 0xfd, 0xea, 2, 1, 0, 1, 0x11, 0x70];
     let widened = [2, 2, 0, 0, 0xfd, 0xea, 0, 0, 0x5b, 0xa0];
@@ -365,7 +366,7 @@ fn an_as4_path_is_merged_without_its_confederations() {
     let (result, batches) = read(&update(&attributes), rules(false, false));
     let problem = AttributeError { code: code::AS4_PATH, problem: Problem::Confederation };
     assert_eq!(result.unwrap().malformed, Some((problem, false)));
-    let octets = batches.ipv4.octets(&batches.ipv4.sets()[0]);
+    let octets = batches.of::<Ipv4Prefix>().octets(&batches.of::<Ipv4Prefix>().sets()[0]);
     let merged = [2, 1, 0, 0, 0xfd, 0xea, 2, 1, 0, 1, 0x11, 0x70];
     assert_eq!(canonical::find(octets, code::AS_PATH).unwrap(), merged);
 }

@@ -9,7 +9,7 @@ use crate::table::Spread;
 use alloc::string::{String, ToString};
 use alloc::{format, vec};
 use core::net::Ipv4Addr;
-use sluice_base::{Asn, Provenance, RouterId};
+use sluice_base::{Asn, Ipv4Prefix, Ipv6Prefix, Provenance, RouterId};
 use sluice_mrt::{Addresses, MessageForm, Peer, Session, Writer};
 
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
@@ -88,10 +88,11 @@ fn take(trace: &[u8], piece: usize) -> (Vec<String>, Injector, Result<(), Inject
     let mut batches = [Batches::default()];
     let mut changes = vec![];
     let note = |batches: &mut [Batches; 1], changes: &mut Vec<String>| {
-        for (position, change) in batches[0].ipv4.changes().iter().enumerate() {
-            changes.push(format!("{} {:?}", change.prefix, batches[0].ipv4.path_id(position)));
+        for (position, change) in batches[0].of::<Ipv4Prefix>().changes().iter().enumerate() {
+            changes.push(format!("{} {:?}", change.prefix, batches[0].of::<Ipv4Prefix>().path_id(position)));
         }
-        changes.extend(batches[0].ipv6.changes().iter().map(|change| change.prefix.to_string()));
+        changes
+            .extend(batches[0].of::<Ipv6Prefix>().changes().iter().map(|change| change.prefix.to_string()));
         batches[0].clear();
     };
     for mut octets in trace.chunks(piece) {

@@ -379,7 +379,7 @@ fn what_is_agreed_on() {
     let mut open = peer_open(20);
     open.hold_time = 30;
     // IPv4 alone is left.
-    open.capabilities.drain(1..3);
+    open.capabilities.drain(1..FamilyIndex::all().count());
     let agreed = negotiation::negotiate(&config(), config().local_as, &open).unwrap();
     assert_eq!((agreed.hold_time, agreed.four_octet_as, agreed.route_refresh), (30, true, true));
     assert_eq!(agreed.families, Families::only(FamilyIndex::IPV4));

@@ -69,7 +69,7 @@ impl<P: FamilyKey + Hash> Shard<P> {
     /// The paths of up to `limit` entries from number `from` on, but for the router's own; and where to go on.
     pub fn export_part(&self, from: u32, limit: u32) -> (ShardPart<P>, Option<u32>) {
         let core = &self.core;
-        let to = core.entries.end().min(from.saturating_add(limit));
+        let to = core.adj_rib_in.entries.end().min(from.saturating_add(limit));
         let mut part =
             ShardPart { sets: Vec::new(), paths: Vec::new(), hops: Vec::new(), histories: Vec::new() };
         if from == 0 {
@@ -79,32 +79,34 @@ impl<P: FamilyKey + Hash> Shard<P> {
         let mut sets = BTreeMap::new();
         // The best paths come first: the other process makes a path the best one again before a path that is equal but newer.
         let mut by_peer: BTreeMap<(bool, u16, u16, bool, bool), PeerPaths<P>> = BTreeMap::new();
-        for entry in (from..to).filter(|id| !core.entries.is_vacant(*id)) {
-            for path in core.entries.paths(entry).iter().filter(|p| !p.number.is_own()) {
-                let known = &core.peers[usize::from(core.lanes.peer(path.number).0)];
+        for entry in (from..to).filter(|id| !core.adj_rib_in.entries.is_vacant(*id)) {
+            for path in core.adj_rib_in.entries.paths(entry).iter().filter(|p| !p.number.is_own()) {
+                let known = &core.adj_rib_in.peers[usize::from(core.adj_rib_in.lanes.peer(path.number).0)];
                 if known.is_overdue(path.generation) {
                     continue;
                 }
                 let is_stale = known.generation != path.generation;
-                let received = core.sets.received(path.attributes);
+                let received = core.adj_rib_in.sets.received(path.attributes);
                 let number = *sets.entry(received).or_insert_with(|| {
-                    let set = &core.sets[received];
-                    let hop = core.next_hop_of(set.hop);
-                    part.sets.push((hop, set.view, core.sets.octets(set).to_vec()));
+                    let set = &core.adj_rib_in.sets[received];
+                    let hop = core.resolver.next_hop_of(set.hop);
+                    part.sets.push((hop, set.view, core.adj_rib_in.sets.octets(set).to_vec()));
                     (part.sets.len() - 1) as u32
                 });
-                let is_other = core.entries.best(entry).is_none_or(|best| best.number != path.number);
-                let (PeerIndex(peer), place) = (core.lanes.peer(path.number), core.lanes.place(path.number));
-                let path_id = core.lanes.id(entry, path.number);
+                let is_other =
+                    core.adj_rib_in.entries.best(entry).is_none_or(|best| best.number != path.number);
+                let (PeerIndex(peer), place) =
+                    (core.adj_rib_in.lanes.peer(path.number), core.adj_rib_in.lanes.place(path.number));
+                let path_id = core.adj_rib_in.lanes.id(entry, path.number);
                 let of_peer = by_peer
                     .entry((is_other, peer, place, is_stale, path_id.is_some()))
                     .or_insert_with(|| PeerPaths { peer, place, is_stale, paths: vec![], path_ids: vec![] });
-                of_peer.paths.push((core.entries[entry].prefix, number));
+                of_peer.paths.push((core.adj_rib_in.entries[entry].prefix, number));
                 of_peer.path_ids.extend(path_id);
             }
         }
         part.paths = by_peer.into_values().collect();
-        (part, (to < core.entries.end()).then_some(to))
+        (part, (to < core.adj_rib_in.entries.end()).then_some(to))
     }
 
     /// Restores another process's resolution of a next hop.
@@ -115,8 +117,8 @@ impl<P: FamilyKey + Hash> Shard<P> {
     /// Takes it that all peers were sent all that there is to tell. The RIB is sent everything.
     pub fn assume_advertised(&mut self) {
         self.core.resolver.drop_unused();
-        self.groups.assume_advertised(&self.core);
-        self.rib = RibBranch::new(self.core.queue.end());
+        self.adj_rib_out.assume_advertised(&self.core);
+        self.rib = RibBranch::new(self.core.loc_rib.queue.end());
         self.trim();
     }
 
@@ -124,20 +126,22 @@ impl<P: FamilyKey + Hash> Shard<P> {
     pub fn fingerprint(&self) -> Fingerprint {
         let core = &self.core;
         let mut all = Fingerprint::default();
-        for entry in (0..core.entries.end()).filter(|id| !core.entries.is_vacant(*id)) {
-            let best = core.entries.best(entry).map(|p| p.number);
+        for entry in (0..core.adj_rib_in.entries.end()).filter(|id| !core.adj_rib_in.entries.is_vacant(*id)) {
+            let best = core.adj_rib_in.entries.best(entry).map(|p| p.number);
             all.decided += u64::from(best.is_some());
-            let prefix = FINGERPRINT.prefix(&core.entries[entry].prefix);
-            for path in core.entries.paths(entry) {
+            let prefix = FINGERPRINT.prefix(&core.adj_rib_in.entries[entry].prefix);
+            for path in core.adj_rib_in.entries.paths(entry) {
                 let hash = |set| {
-                    let set = &core.sets[set];
-                    FINGERPRINT.attributes(core.sets.octets(set), &core.next_hop_of(set.hop))
+                    let set = &core.adj_rib_in.sets[set];
+                    FINGERPRINT
+                        .attributes(core.adj_rib_in.sets.octets(set), &core.resolver.next_hop_of(set.hop))
                 };
-                let accepted = core.sets.accepted(path.attributes).map_or(0, hash);
-                let attributes = hash(core.sets.received(path.attributes)) ^ accepted.rotate_left(7);
+                let accepted = core.adj_rib_in.sets.accepted(path.attributes).map_or(0, hash);
+                let attributes =
+                    hash(core.adj_rib_in.sets.received(path.attributes)) ^ accepted.rotate_left(7);
                 // Numbers of own sources may be others in the other process.
-                let peer = if path.number.is_own() { 0 } else { core.lanes.sent_id(path.number) };
-                let path_id = core.lanes.id(entry, path.number).map_or(0, |id| u64::from(id) + 1);
+                let peer = if path.number.is_own() { 0 } else { core.adj_rib_in.lanes.sent_id(path.number) };
+                let path_id = core.adj_rib_in.lanes.id(entry, path.number).map_or(0, |id| u64::from(id) + 1);
                 let place = (u64::from(peer) << 1 | u64::from(best == Some(path.number))) ^ path_id << 32;
                 // Multiplied, so that no exchange between paths leaves the sum as it is.
                 let hash = (prefix ^ attributes.rotate_left(17)).wrapping_add(place);

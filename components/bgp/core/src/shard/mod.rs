@@ -24,6 +24,7 @@
 
 mod adj_rib_in;
 pub(crate) mod adj_rib_out;
+mod changed_paths;
 mod damping;
 mod entry;
 mod explain;
@@ -31,30 +32,30 @@ mod handover;
 mod loc_rib;
 mod monitor;
 mod own_router;
+mod policy_context;
 mod queue;
 mod resolver;
 mod upkeep;
 
 use super::family::FamilyCode;
 use super::hash::HashSeed;
-use super::index::Index;
 use super::wire::FamilyKey;
 use adj_rib_in::{Deletion, Dropped, Imports, Refilter, Revalidation};
 pub use adj_rib_in::{OwnRoute, RefilterProgress, RevalidationProgress};
-use adj_rib_out::Groups;
+use adj_rib_out::AdjRibOut;
 pub use adj_rib_out::{
     DefaultRoute, ExportView, Filled, NextHopsFor, OtherAs, Reflection, Sent, SentCommunities, SentPaths,
     rules,
 };
 use alloc::boxed::Box;
-use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use changed_paths::ChangedPaths;
 use core::net::{IpAddr, Ipv4Addr};
 use damping::Histories;
 pub use damping::{ATTRIBUTE_CHANGE, DampedView, DampingCounts, DampingRules, HistoryState, WITHDRAWAL};
 pub(crate) use entry::Restored;
-use entry::{Entries, Lanes, PathNumber, PeerIn, SetId, Sets};
+use entry::{AdjRibIn, SetId};
 pub use entry::{PeerIndex, PeerInfo, Retention, RouteSource};
 pub use explain::{
     ExportVerdict, GroupView, NotSent, PathView, PolicyHits, PolicyUse, ReceivedView, RouteView, ShardView,
@@ -62,17 +63,17 @@ pub use explain::{
 };
 pub use handover::{Fingerprint, PeerPaths, ShardPart};
 pub use loc_rib::{Aggregate, DecisionRules, Elimination, LeftOut, Multipath, MultipathRules, RIB_KINDS};
-use loc_rib::{Aggregates, Backups, RibBranch};
+use loc_rib::{LocRib, RibBranch};
 use monitor::Monitor;
 pub use monitor::{MonitorChunk, MonitorId, MonitoredRib, MonitoredRibs, MonitoredUpdate};
 pub use own_router::OwnRouter;
-use queue::{Cursor, Queue};
+use policy_context::PolicyContext;
+use queue::Cursor;
 use resolver::Resolver;
 pub use resolver::{Interest, Resolution};
 use sluice_base::interest::InterestAnswer;
-use sluice_base::{Asn, Provenance, RouteBatch};
+use sluice_base::{Provenance, RouteBatch};
 use sluice_machine::{Budget, Outbox, Progress};
-use sluice_validation::VrpTable;
 
 /// The best path of a prefix: import policy accepted the path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,38 +87,18 @@ pub(crate) struct Accepted {
 /// The state that the steps of the pipeline share.
 #[derive(Debug)]
 pub(crate) struct Core<P: FamilyKey> {
-    local_as: Asn,
-    decision: DecisionRules,
     /// The family on the wire.
     code: FamilyCode,
-    seed: HashSeed,
-    entries: Entries<P>,
-    index: Index,
-    sets: Sets,
+    context: PolicyContext,
+    adj_rib_in: AdjRibIn<P>,
     resolver: Resolver<P::Hop>,
-    peers: Vec<PeerIn>,
-    /// The neighbors of further paths, and the identifiers of paths.
-    lanes: Lanes,
-    /// The names of the sources of the router's own, by number.
-    sources: Vec<Arc<str>>,
-    queue: Queue,
-    /// The number of entries with a best path.
-    selected: u32,
-    aggregates: Aggregates<P>,
-    backups: Backups,
-    /// Entries with several paths whose used paths may have changed and that the RIB branch has yet to look at.
-    changed_groups: BTreeSet<u32>,
+    loc_rib: LocRib<P>,
     dropped: Dropped<P>,
     /// The histories of damped routes; `None` while no peer is damped.
     damping: Option<Box<Histories<P>>>,
     /// The parameters of flap damping, and the number of tables.
     damping_rules: (DampingRules, usize),
-    /// True if members of an update group are sent several paths of a prefix.
-    notes_paths: bool,
-    /// Changed paths that no group has noted yet, by entry.
-    changed_paths: Vec<(u32, PathNumber)>,
-    /// The payloads that validate the origins of routes; `None` if there are no data.
-    origins: Option<Arc<VrpTable>>,
+    changed_paths: ChangedPaths,
     /// The monitors of stations; `None` without one.
     monitor: Option<Box<Monitor<P>>>,
 }
@@ -125,7 +106,7 @@ pub(crate) struct Core<P: FamilyKey> {
 /// A shard.
 pub struct Shard<P: FamilyKey> {
     core: Core<P>,
-    groups: Groups<P>,
+    adj_rib_out: AdjRibOut<P>,
     rib: RibBranch,
     deletion: Deletion,
     refilter: Refilter,
@@ -146,34 +127,21 @@ impl<P: FamilyKey> Shard<P> {
             decision.multipath = MultipathRules::OFF;
         }
         let core = Core {
-            local_as,
-            decision,
             code,
-            seed,
-            entries: Entries::default(),
-            index: Index::default(),
-            sets: Sets::default(),
+            context: PolicyContext::new(local_as),
+            adj_rib_in: AdjRibIn::new(seed),
             resolver: Resolver::default(),
-            peers: Vec::new(),
-            lanes: Lanes::default(),
-            sources: Vec::new(),
-            queue: Queue::default(),
-            selected: 0,
-            aggregates: Aggregates::default(),
-            backups: Backups::default(),
-            changed_groups: BTreeSet::new(),
+            loc_rib: LocRib::new(decision),
             dropped: Dropped::default(),
             damping: None,
             damping_rules: (DampingRules::DEFAULT, 1),
-            notes_paths: false,
-            changed_paths: Vec::new(),
-            origins: None,
+            changed_paths: ChangedPaths::default(),
             monitor: None,
         };
         let mut shard = Shard {
             rib: RibBranch::new(Cursor::default()),
             core,
-            groups: Groups::default(),
+            adj_rib_out: AdjRibOut::default(),
             deletion: Deletion::default(),
             refilter: Refilter::default(),
             revalidation: Revalidation::default(),
@@ -220,8 +188,8 @@ impl<P: FamilyKey> Shard<P> {
     /// Notes a restart of the RIB: all questions about next hops are asked, and all routes are sent again.
     pub fn rib_restarted(&mut self, out: &mut Outbox<Interest<P::Hop>>) {
         self.core.resolver.ask_again(out);
-        self.rib = RibBranch::new(self.core.queue.end());
-        self.core.backups.all_due();
+        self.rib = RibBranch::new(self.core.loc_rib.queue.end());
+        self.core.loc_rib.backups.all_due();
     }
 
     /// Returns true if every path was decided with the RIB's answer for the next hop: no answer is outstanding or waits to take effect.
@@ -237,15 +205,15 @@ impl<P: FamilyKey> Shard<P> {
             || self.revalidation.is_on()
             || self.has_turns()
             || self.core.resolver.has_work()
-            || self.groups.is_reexporting()
-            || self.core.aggregates.has_work(self.core.queue.end())
+            || self.adj_rib_out.is_reexporting()
+            || self.core.loc_rib.aggregates.has_work(self.core.loc_rib.queue.end())
     }
 
     /// Does background work: decides entries with changed next hops again, and deletes stale paths.
     pub fn run_slice(&mut self, budget: Budget, out: &mut Outbox<Interest<P::Hop>>) -> Progress {
-        self.core.queue.begin_background();
+        self.core.loc_rib.queue.begin_background();
         let progress = self.work(budget, out);
-        self.core.queue.end_background();
+        self.core.loc_rib.queue.end_background();
         self.pass_on_paths();
         progress
     }
@@ -255,15 +223,15 @@ impl<P: FamilyKey> Shard<P> {
         self.slice.clear();
         if let Some(provenance) = self.core.resolver.slice(limit, &mut self.slice) {
             for id in self.slice.drain(..) {
-                if !self.core.entries.is_vacant(id) {
-                    let old = self.core.best(id);
+                if !self.core.adj_rib_in.entries.is_vacant(id) {
+                    let old = self.core.adj_rib_in.best(id);
                     self.core.decide(id, old, provenance);
                 }
             }
             self.compact();
             return Progress::More;
         }
-        if self.core.peers.iter().any(|p| p.overdue > 0) {
+        if self.core.adj_rib_in.peers.iter().any(|p| p.overdue > 0) {
             self.delete_slice(limit, out);
             self.compact();
             return Progress::More;
@@ -284,8 +252,8 @@ impl<P: FamilyKey> Shard<P> {
             self.compact();
             return Progress::More;
         }
-        if self.groups.is_reexporting() {
-            self.groups.compare_slice(&self.core, limit);
+        if self.adj_rib_out.is_reexporting() {
+            self.adj_rib_out.compare_slice(&self.core, limit);
             return Progress::More;
         }
         if !self.is_summed_up() {
@@ -299,46 +267,46 @@ impl<P: FamilyKey> Shard<P> {
     /// Passes changed paths on to the groups whose members are sent several paths of a prefix.
     #[inline]
     fn pass_on_paths(&mut self) {
-        if !self.core.changed_paths.is_empty() {
-            self.groups.note_paths(&mut self.core.changed_paths);
+        if !self.core.changed_paths.paths.is_empty() {
+            self.adj_rib_out.note_paths(&mut self.core.changed_paths.paths);
         }
         self.bound_monitors();
     }
 
     /// Begins to advertise all routes to the peer that the peer's export view lets through.
     pub fn join(&mut self, peer: PeerIndex, view: Arc<ExportView>) {
-        self.groups.join(peer, view, self.core.queue.end());
+        self.adj_rib_out.join(peer, view, self.core.loc_rib.queue.end());
         self.note_member();
-        self.core.notes_paths = self.groups.send_several_paths();
+        self.core.changed_paths.is_on = self.adj_rib_out.send_several_paths();
     }
 
     /// Ends advertisements to the peer.
     pub fn leave(&mut self, peer: PeerIndex) {
-        self.groups.leave(peer);
-        self.core.notes_paths = self.groups.send_several_paths();
+        self.adj_rib_out.leave(peer);
+        self.core.changed_paths.is_on = self.adj_rib_out.send_several_paths();
         self.trim();
     }
 
     /// Advertises all routes to the peer again, under the new `view` if there is one: a view of the same `internal`. The beginning and the
     /// end of a refresh with a number above 0 are marked ([`Filled`]).
     pub fn refresh(&mut self, peer: PeerIndex, view: Option<Arc<ExportView>>, number: u32) {
-        self.groups.refresh(peer, view, number);
+        self.adj_rib_out.refresh(peer, view, number);
     }
 
     /// Gives peers other export views, of the same `internal`: routes with another outcome are advertised.
     pub fn set_views(&mut self, views: &[(PeerIndex, Arc<ExportView>)]) {
-        self.groups.set_views(views, self.core.entries.end());
+        self.adj_rib_out.set_views(views, self.core.adj_rib_in.entries.end());
         self.note_views();
     }
 
     /// Returns true if [`Shard::fill`] has UPDATEs for the peer.
     pub fn has_output(&self, peer: PeerIndex) -> bool {
-        self.groups.has_output(peer, self.core.queue.end())
+        self.adj_rib_out.has_output(peer, self.core.loc_rib.queue.end())
     }
 
     /// Adds all peers for which [`Shard::has_output`] is true to `out`.
     pub fn with_output(&self, out: &mut Vec<PeerIndex>) {
-        self.groups.with_output(self.core.queue.end(), out);
+        self.adj_rib_out.with_output(self.core.loc_rib.queue.end(), out);
     }
 
     /// Appends UPDATEs for `peer` to `out` up to about `limit` octets. `hop` has the next hops to advertise to the peer.
@@ -350,7 +318,7 @@ impl<P: FamilyKey> Shard<P> {
         out: &mut Vec<u8>,
         sent: &mut Sent,
     ) -> Filled {
-        let filled = self.groups.fill(&self.core, peer, hop, limit, out, sent);
+        let filled = self.adj_rib_out.fill(&self.core, peer, hop, limit, out, sent);
         self.note_sent();
         self.trim();
         filled
@@ -358,12 +326,13 @@ impl<P: FamilyKey> Shard<P> {
 
     /// Returns true if [`Shard::rib_batch`] has changes.
     pub fn has_rib_changes(&self) -> bool {
-        !self.rib.is_idle(self.core.queue.end()) || !self.core.changed_groups.is_empty()
+        !self.rib.is_idle(self.core.loc_rib.queue.end()) || !self.core.loc_rib.changed_groups.is_empty()
     }
 
     /// Adds about `limit` changes for the RIB to `batch`.
     pub fn rib_batch(&mut self, limit: usize, batch: &mut RouteBatch<P>) {
-        self.rib.fill(&mut self.core, limit, batch);
+        let Core { adj_rib_in, resolver, loc_rib, .. } = &mut self.core;
+        self.rib.fill(adj_rib_in, resolver, loc_rib, limit, batch);
         self.trim();
     }
 }

@@ -140,6 +140,12 @@ impl<P: Prefix> Resolver<P> {
         self.hop(id).map(|h| &h.next_hop)
     }
 
+    /// Returns a next hop; the unspecified address for a number that is no next hop's.
+    pub fn next_hop_of(&self, id: u32) -> NextHop {
+        let unspecified = || NextHop::at(P::default_route().addr().into());
+        self.next_hop(id).copied().unwrap_or_else(unspecified)
+    }
+
     /// The next hop's number, for one more attribute set; asks the RIB if it is new.
     pub fn acquire(&mut self, next_hop: NextHop, out: &mut Outbox<Interest<P>>) -> u32 {
         if let Some(&id) = self.by_address.get(&next_hop) {

@@ -1,6 +1,7 @@
 //! The upkeep of a shard: items that all readers have passed are dropped, queue and logs are compacted.
 
-use super::entry::Path;
+use super::entry::{AdjRibIn, Path};
+use super::loc_rib::LocRib;
 use super::queue::Cursor;
 use super::{Core, Shard};
 use crate::wire::FamilyKey;
@@ -10,10 +11,11 @@ impl<P: FamilyKey> Shard<P> {
     /// Compacts a queue with too many stale items.
     pub(crate) fn compact(&mut self) {
         let rib = &mut self.rib.branch.cursor;
-        let Core { queue, entries, aggregates, .. } = &mut self.core;
+        let Core { adj_rib_in: AdjRibIn { entries, .. }, loc_rib: LocRib { queue, aggregates, .. }, .. } =
+            &mut self.core;
         if queue.needs_compaction(entries.len()) {
             let mut cursors: Vec<&mut Cursor> =
-                self.groups.cursors().chain([rib]).chain(aggregates.cursor()).collect();
+                self.adj_rib_out.cursors().chain([rib]).chain(aggregates.cursor()).collect();
             queue.compact(entries, &mut cursors);
         }
     }
@@ -21,19 +23,25 @@ impl<P: FamilyKey> Shard<P> {
     /// Drops the items that all readers of the queue have passed. The RIB's branch is mostly the last reader.
     #[inline]
     pub(crate) fn trim(&mut self) {
-        if self.rib.branch.cursor.is_past(self.core.queue.start()) {
+        if self.rib.branch.cursor.is_past(self.core.loc_rib.queue.start()) {
             self.trim_passed();
         }
     }
 
     fn trim_passed(&mut self) {
-        let others = self.core.aggregates.cursor().map(|c| *c).into_iter().chain([self.rib.branch.cursor]);
-        let place = self.groups.cursors().map(|c| *c).chain(others).fold(self.core.queue.end(), Cursor::min);
+        let others =
+            self.core.loc_rib.aggregates.cursor().map(|c| *c).into_iter().chain([self.rib.branch.cursor]);
+        let place = self
+            .adj_rib_out
+            .cursors()
+            .map(|c| *c)
+            .chain(others)
+            .fold(self.core.loc_rib.queue.end(), Cursor::min);
         self.slice.clear();
         let (core, freed) = (&mut self.core, &mut self.slice);
-        core.queue.trim(&mut core.entries, place, |id| freed.push(id));
+        core.loc_rib.queue.trim(&mut core.adj_rib_in.entries, place, |id| freed.push(id));
         for id in self.slice.drain(..) {
-            self.core.free_if_vacant(id);
+            self.core.adj_rib_in.free_if_vacant(id);
         }
     }
 
@@ -42,9 +50,13 @@ impl<P: FamilyKey> Shard<P> {
         let core = &self.core;
         log.sort_unstable();
         log.dedup();
-        let leads_there =
-            |p: &Path| core.sets.accepted(p.attributes).is_some_and(|set| core.sets[set].hop == hop);
-        log.retain(|id| core.entries.paths(*id).iter().any(leads_there));
+        let leads_there = |p: &Path| {
+            core.adj_rib_in
+                .sets
+                .accepted(p.attributes)
+                .is_some_and(|set| core.adj_rib_in.sets[set].hop == hop)
+        };
+        log.retain(|id| core.adj_rib_in.entries.paths(*id).iter().any(leads_there));
         self.core.resolver.squeezed(hop, log);
     }
 }

@@ -8,7 +8,7 @@ impl Table {
     /// Reports that contributors of aggregates changed, or the contributors if control waits for them and all changes are added up.
     pub(super) fn tell_of_aggregates(&mut self, out: &mut Outbox<TableEvent>) {
         if self.owes_contributors {
-            if self.shards.all().into_values().all(|shard| shard.is_summed_up()) {
+            if self.shards.values().all(|shard| shard.is_summed_up()) {
                 let mut all = Vec::new();
                 self.each(|_, shard| shard.take_contributors(&mut all));
                 self.owes_contributors = false;

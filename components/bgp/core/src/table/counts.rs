@@ -13,7 +13,7 @@ impl Table {
         let known = peers.get_mut(usize::from(peer.0)).and_then(Option::as_mut);
         let Some(PeerOut { outlet: Some(outlet), life, reported, .. }) = known else { return };
         for family in outlet.counted.iter() {
-            let shard = shards.get(family);
+            let shard = &shards[family];
             let (received, rejected) = (shard.received(peer), shard.rejected(peer));
             if core::mem::replace(&mut reported[family], (received, rejected)) != (received, rejected) {
                 let accepted = received.saturating_sub(rejected);

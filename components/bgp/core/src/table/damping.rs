@@ -37,7 +37,7 @@ impl Table {
     /// Asks for the next turn of a history, unless an earlier one was asked for.
     #[cold]
     pub(super) fn ask_for_turn(&mut self, out: &mut Outbox<TableEvent>) {
-        let next = self.shards.all().into_values().filter_map(|shard| shard.next_turn()).min();
+        let next = self.shards.values().filter_map(|shard| shard.next_turn()).min();
         let Some(next) = next.filter(|next| self.turn_asked.is_none_or(|asked| *next < asked)) else {
             return;
         };
@@ -47,11 +47,11 @@ impl Table {
 
     /// Returns the counts of flap damping of a family.
     pub fn damping_counts(&self, family: FamilyIndex) -> DampingCounts {
-        self.shards.get(family).damping_counts()
+        self.shards[family].damping_counts()
     }
 
     /// Puts the history of another process into the table, before the path that it is about.
     pub(super) fn restore_history<P: Sharded>(&mut self, history: &crate::shard::HistoryState<P>) {
-        P::shard_mut(self).0.restore_history(history);
+        self.shard_mut::<P>().0.restore_history(history);
     }
 }

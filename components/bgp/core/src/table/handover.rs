@@ -1,12 +1,17 @@
 //! Tables on their way to another process.
 
-use super::{Sharded, Spread, Table};
+use super::{Spread, Table};
 use crate::batch::{Batch, Change};
-use crate::family::FamilyIndex;
+use crate::family::{FamilyIndex, FamilyVisitor, Sharded};
 use crate::shard::{Fingerprint, PeerIndex, PeerPaths, Restored, ShardPart};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
-use serde::{Deserialize, Serialize};
-use sluice_base::{Ipv4Prefix, Ipv6Prefix, Provenance, XidPrefix};
+use core::any::Any;
+use core::fmt;
+use core::marker::PhantomData;
+use serde::de::{Error, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sluice_base::Provenance;
 
 /// Entries of a part: with ordinary attributes some hundred kilobytes.
 const ENTRIES: u32 = 4096;
@@ -14,18 +19,85 @@ const ENTRIES: u32 = 4096;
 /// Histories of damped routes in a part.
 const HISTORIES: usize = 4096;
 
-/// A part of a table.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum TablePart {
-    /// IPv4 unicast.
-    Ipv4(ShardPart<Ipv4Prefix>),
-    /// IPv6 unicast.
-    Ipv6(ShardPart<Ipv6Prefix>),
-    /// XIDs.
-    Xid(ShardPart<XidPrefix>),
-    /// The family of labels, which tests have.
-    #[cfg(feature = "labels")]
-    Labels(ShardPart<crate::labels::Label>),
+/// A part of a table: some of the content of a family's shard. Its serialized form is the family's number and a [`ShardPart`].
+pub struct TablePart {
+    family: FamilyIndex,
+    part: Box<dyn Any + Send + Sync>,
+}
+
+impl TablePart {
+    /// Makes a part of a table of a part of a family's shard.
+    pub(super) fn new<P: Sharded>(part: ShardPart<P>) -> Self {
+        TablePart { family: P::INDEX, part: Box::new(part) }
+    }
+
+    /// Returns the part of the shard.
+    pub(super) fn of<P: Sharded>(&self) -> &ShardPart<P> {
+        self.part.downcast_ref().expect("a part has the keys of its family")
+    }
+}
+
+impl fmt::Debug for TablePart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TablePart").field("family", &self.family).finish_non_exhaustive()
+    }
+}
+
+impl Serialize for TablePart {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.family.visit(WritePart { part: self, serializer })
+    }
+}
+
+/// Serializes a part of a table.
+struct WritePart<'p, S> {
+    part: &'p TablePart,
+    serializer: S,
+}
+
+impl<S: Serializer> FamilyVisitor for WritePart<'_, S> {
+    type Output = Result<S::Ok, S::Error>;
+
+    fn visit<P: Sharded>(self) -> Self::Output {
+        (self.part.family, self.part.of::<P>()).serialize(self.serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for TablePart {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_tuple(2, PartVisitor)
+    }
+}
+
+/// Deserializes the family of a part, and then the part.
+struct PartVisitor;
+
+impl<'de> Visitor<'de> for PartVisitor {
+    type Value = TablePart;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a family and a part of its shard")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<TablePart, A::Error> {
+        let family: FamilyIndex = parts.next_element()?.ok_or_else(|| A::Error::invalid_length(0, &self))?;
+        let part = family.visit(ReadPart { parts, lifetime: PhantomData })?;
+        part.ok_or_else(|| A::Error::invalid_length(1, &self))
+    }
+}
+
+/// Deserializes a part of a family's shard.
+struct ReadPart<'de, A> {
+    parts: A,
+    lifetime: PhantomData<&'de ()>,
+}
+
+impl<'de, A: SeqAccess<'de>> FamilyVisitor for ReadPart<'de, A> {
+    type Output = Result<Option<TablePart>, A::Error>;
+
+    fn visit<P: Sharded>(mut self) -> Self::Output {
+        Ok(self.parts.next_element::<ShardPart<P>>()?.map(TablePart::new))
+    }
 }
 
 impl Table {
@@ -37,14 +109,14 @@ impl Table {
         let mut histories = FamilyIndex::all().map(|family| (family, Some(0))).collect::<Vec<_>>();
         core::iter::from_fn(move || {
             while let Some((family, from)) = histories.pop() {
-                let part = from.and_then(|from| self.shards.get(family).export_histories(from, HISTORIES));
+                let part = from.and_then(|from| self.shards[family].export_histories(from, HISTORIES));
                 if let Some((part, next)) = part {
                     histories.push((family, next));
                     return Some(part);
                 }
             }
             let (family, from) = at?;
-            let (part, next) = self.shards.get(family).export_part(from, ENTRIES);
+            let (part, next) = self.shards[family].export_part(from, ENTRIES);
             let rest = next.map(|next| (family, next));
             at = rest.or_else(|| families.next().map(|family| (family, 0)));
             Some(part)
@@ -53,25 +125,34 @@ impl Table {
 
     /// Takes it that peers were told all that there is to tell them. The RIB is told everything.
     pub fn assume_advertised(&mut self) {
-        self.shards.all_mut().into_values().for_each(|shard| shard.assume_advertised());
+        self.shards.values_mut().for_each(|shard| shard.assume_advertised());
     }
 }
 
 /// Puts a part into the tables of a router that knows the peers already.
-pub fn import(tables: &mut [Table], spread: Spread, part: TablePart) {
-    match part {
-        TablePart::Ipv4(part) => family(tables, spread, &part),
-        TablePart::Ipv6(part) => family(tables, spread, &part),
-        TablePart::Xid(part) => family(tables, spread, &part),
-        #[cfg(feature = "labels")]
-        TablePart::Labels(part) => family(tables, spread, &part),
+pub fn import(tables: &mut [Table], spread: Spread, part: &TablePart) {
+    part.family.visit(Import { tables, spread, part });
+}
+
+/// Puts a part into tables.
+struct Import<'t> {
+    tables: &'t mut [Table],
+    spread: Spread,
+    part: &'t TablePart,
+}
+
+impl FamilyVisitor for Import<'_> {
+    type Output = ();
+
+    fn visit<P: Sharded>(self) {
+        import_part::<P>(self.tables, self.spread, self.part.of());
     }
 }
 
-fn family<P: Sharded>(tables: &mut [Table], spread: Spread, part: &ShardPart<P>) {
+fn import_part<P: Sharded>(tables: &mut [Table], spread: Spread, part: &ShardPart<P>) {
     for table in &mut *tables {
         for (hop, resolution) in &part.hops {
-            P::shard_mut(table).0.restore_hop(*hop, *resolution);
+            table.shard_mut::<P>().0.restore_hop(*hop, *resolution);
         }
     }
     for history in &part.histories {
@@ -97,7 +178,7 @@ fn family<P: Sharded>(tables: &mut [Table], spread: Spread, part: &ShardPart<P>)
         }
         for (table, mut batch) in tables.iter_mut().zip(batches) {
             batch.end_event(Provenance::NONE);
-            let (shard, interests) = P::shard_mut(table);
+            let (shard, interests) = table.shard_mut::<P>();
             shard.restore(PeerIndex(*peer), restored, &batch, interests);
         }
     }
@@ -107,7 +188,7 @@ fn family<P: Sharded>(tables: &mut [Table], spread: Spread, part: &ShardPart<P>)
 pub fn fingerprint<'t>(tables: impl IntoIterator<Item = &'t Table>) -> Fingerprint {
     let mut all = Fingerprint::default();
     for table in tables {
-        table.shards.all().into_values().for_each(|shard| all += shard.fingerprint());
+        table.shards.values().for_each(|shard| all += shard.fingerprint());
     }
     all
 }

@@ -9,6 +9,7 @@ use crate::shard::{DampingRules, Interest, OwnRoute, PeerIndex, PeerInfo};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::any::Any;
 use core::net::IpAddr;
 use serde::Serialize;
 use sluice_base::interest::InterestAnswer;
@@ -143,6 +144,20 @@ pub enum TableEvent {
     TurnDue(Instant),
     /// The table has no routes left of a peer whose session of this epoch is over.
     Drained(PeerIndex, SessionEpoch),
+}
+
+impl TableEvent {
+    /// Makes an event of a family's question about next hops; `None` if the RIB cannot be asked about such next hops.
+    pub(super) fn interest<H: Prefix>(
+        family: FamilyIndex,
+        interest: Interest<H>,
+        seen: u64,
+    ) -> Option<TableEvent> {
+        let interest: &dyn Any = &interest;
+        let ipv4 = interest.downcast_ref().map(|i| TableEvent::InterestIpv4(family, *i, seen));
+        let ip = ipv4.or_else(|| interest.downcast_ref().map(|i| TableEvent::InterestIpv6(family, *i, seen)));
+        ip.or_else(|| interest.downcast_ref().map(|i| TableEvent::InterestXid(family, *i, seen)))
+    }
 }
 
 /// An aggregate, for tables.

@@ -5,6 +5,7 @@
 //! carries these may be a function call or a channel between threads: a table cannot know the difference.
 
 mod aggregates;
+mod any_shard;
 mod counts;
 mod damping;
 mod handover;
@@ -15,23 +16,23 @@ mod output;
 mod pace;
 mod peer_export;
 mod retained;
-mod shards;
 mod spread;
 pub mod turns;
 mod view;
 
-use crate::batch::{Batch, Batches};
+use crate::batch::Batches;
+pub use crate::family::Sharded;
 use crate::family::{ByFamily, FamilyCodes, FamilyIndex};
 use crate::hash::HashSeed;
-use crate::shard::{ExportView, Interest, OwnRouter, PeerIndex, Shard, ShardPart};
-use crate::wire::FamilyKey;
+use crate::shard::{ExportView, Interest, OwnRouter, PeerIndex, Shard};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use any_shard::{AnyShard, Part, new_shards};
+use core::any::Any;
 use pace::Holds;
-use shards::{FamilyShard, Shards};
-use sluice_base::{Instant, Ipv4Prefix, Ipv6Prefix, Provenance, XidPrefix};
+use sluice_base::{Instant, Prefix, Provenance};
 use sluice_machine::{Budget, Outbox, Progress};
 
 pub use handover::{TablePart, fingerprint, import};
@@ -44,70 +45,6 @@ pub use peer_export::{ImportPolicies, PeerExport, PeerImport, PeerPolicies};
 pub use retained::Retained;
 pub use spread::Spread;
 pub use view::{NextHops, Tables};
-
-/// A family that is kept in tables.
-pub trait Sharded: FamilyKey {
-    /// The family's row.
-    const INDEX: FamilyIndex;
-    /// The length of the cover by whose hash prefixes are spread: short enough to keep together what is announced together,
-    /// long enough that no table gets much more than its share.
-    const COVER: u8;
-
-    /// Returns the family's shard of a table.
-    fn shard(table: &Table) -> &Shard<Self>;
-    /// Returns the family's shard of a table, to change it, and the place of its questions.
-    fn shard_mut(table: &mut Table) -> (&mut Shard<Self>, &mut Outbox<Interest<Self::Hop>>);
-    /// Returns the family's part of what a reader hands over.
-    fn batch(batches: &Batches) -> &Batch<Self>;
-    /// Returns the family's part of what a reader hands over, to change it.
-    fn batch_mut(batches: &mut Batches) -> &mut Batch<Self>;
-    /// Makes an event of a question to the RIB.
-    fn question(interest: Interest<Self::Hop>, seen: u64) -> TableEvent;
-    /// Makes a part of a table of a part of the family's shard.
-    fn part(part: ShardPart<Self>) -> TablePart;
-}
-
-/// Names a family's place in tables, batches and messages.
-macro_rules! sharded {
-    ($prefix:ty, $index:ident, $cover:literal, $field:ident, $interest:ident, $part:ident) => {
-        impl Sharded for $prefix {
-            const INDEX: FamilyIndex = FamilyIndex::$index;
-            const COVER: u8 = $cover;
-
-            fn shard(table: &Table) -> &Shard<Self> {
-                &table.shards.$field.shard
-            }
-            fn shard_mut(
-                table: &mut Table,
-            ) -> (&mut Shard<Self>, &mut Outbox<Interest<<Self as FamilyKey>::Hop>>) {
-                let part = &mut table.shards.$field;
-                (&mut part.shard, &mut part.interests)
-            }
-            fn batch(batches: &Batches) -> &Batch<Self> {
-                &batches.$field
-            }
-            fn batch_mut(batches: &mut Batches) -> &mut Batch<Self> {
-                &mut batches.$field
-            }
-            fn question(interest: Interest<<Self as FamilyKey>::Hop>, seen: u64) -> TableEvent {
-                TableEvent::$interest(Self::INDEX, interest, seen)
-            }
-            fn part(part: ShardPart<Self>) -> TablePart {
-                TablePart::$part(part)
-            }
-        }
-    };
-}
-
-sharded!(Ipv4Prefix, IPV4, 14, ipv4, InterestIpv4, Ipv4);
-
-sharded!(Ipv6Prefix, IPV6, 30, ipv6, InterestIpv6, Ipv6);
-
-// Whole XIDs are hashes: any of them differ early.
-sharded!(XidPrefix, XID, 64, xid, InterestXid, Xid);
-
-#[cfg(feature = "labels")]
-sharded!(crate::labels::Label, LABELS, 14, labels, InterestIpv4, Labels);
 
 /// A table's state of a peer whose session is up.
 #[derive(Debug)]
@@ -131,7 +68,7 @@ pub struct FillResult {
 
 /// A thread's part of the tables.
 pub struct Table {
-    shards: Shards,
+    shards: ByFamily<Box<dyn AnyShard>>,
     /// By number.
     peers: Vec<Option<PeerOut>>,
     /// The newest answer of the RIB that was seen, by family.
@@ -154,7 +91,7 @@ impl Table {
     /// An empty table of a router; `seed` is the readers', and `codes` are the families on the wire.
     pub fn new(router: OwnRouter, seed: HashSeed, codes: FamilyCodes) -> Self {
         Table {
-            shards: Shards::new(router, seed, codes),
+            shards: new_shards(router, seed, codes),
             peers: Vec::new(),
             seen: ByFamily::default(),
             leaving: BTreeMap::new(),
@@ -191,14 +128,14 @@ impl Table {
                 self.report_count(peer, out);
             }
             Order::SetImport(peer, import) => self.set_import(peer, &import),
-            Order::SetFull(peer, family, is_full) => self.shards.all_mut()[family].set_full(peer, is_full),
+            Order::SetFull(peer, family, is_full) => self.shards[family].set_full(peer, is_full),
             Order::ReportPrefixes(peer) => self.report_again(peer, out),
             Order::SetPolicies(policies) => self.set_policies(&policies),
             Order::Refresh(peer, family, number) => {
-                self.shards.all_mut()[family].refresh(peer, None, number);
+                self.shards[family].refresh(peer, None, number);
             }
             Order::Release(peer, life) => self.release(peer, life),
-            Order::MarkStale(peer, family) => self.shards.all_mut()[family].mark_stale(peer),
+            Order::MarkStale(peer, family) => self.shards[family].mark_stale(peer),
             Order::MarkLongLived(peer, families) => self.each(|family, shard| {
                 if families.has(family) {
                     shard.mark_long_lived(peer);
@@ -225,13 +162,9 @@ impl Table {
                 shard.set_source(source, name.clone());
                 shard.set_import(source, import[family].clone(), true);
             }),
-            Order::AnswerIpv4(answer, provenance) => {
-                self.answer::<Ipv4Prefix>(&answer, provenance);
-                #[cfg(feature = "labels")]
-                self.answer::<crate::labels::Label>(&answer, provenance);
-            }
-            Order::AnswerIpv6(answer, provenance) => self.answer::<Ipv6Prefix>(&answer, provenance),
-            Order::AnswerXid(answer, provenance) => self.answer::<XidPrefix>(&answer, provenance),
+            Order::AnswerIpv4(answer, provenance) => self.answer(&answer, provenance),
+            Order::AnswerIpv6(answer, provenance) => self.answer(&answer, provenance),
+            Order::AnswerXid(answer, provenance) => self.answer(&answer, provenance),
             Order::Invalid(prefix) => self.each(|_, shard| shard.invalid(prefix)),
             Order::RibRestarted => {
                 self.each(|_, shard| shard.rib_restarted());
@@ -247,8 +180,21 @@ impl Table {
         self.tell(out);
     }
 
-    fn each(&mut self, mut act: impl FnMut(FamilyIndex, &mut dyn FamilyShard)) {
-        self.shards.all_mut().into_pairs().for_each(|(family, shard)| act(family, shard));
+    fn each(&mut self, mut act: impl FnMut(FamilyIndex, &mut dyn AnyShard)) {
+        self.shards.iter_mut().for_each(|(family, shard)| act(family, &mut **shard));
+    }
+
+    /// Returns the shard of a family. To be called once for several routes.
+    pub fn shard<P: Sharded>(&self) -> &Shard<P> {
+        let part: &dyn Any = &*self.shards[P::INDEX];
+        &part.downcast_ref::<Part<P>>().expect("a family's shard has the family's keys").shard
+    }
+
+    /// Returns the shard of a family, to change it, and the place of its questions.
+    fn shard_mut<P: Sharded>(&mut self) -> (&mut Shard<P>, &mut Outbox<Interest<P::Hop>>) {
+        let part: &mut dyn Any = &mut *self.shards[P::INDEX];
+        let part = part.downcast_mut::<Part<P>>().expect("a family's shard has the family's keys");
+        (&mut part.shard, &mut part.interests)
     }
 
     fn set_import(&mut self, peer: PeerIndex, import: &PeerImport) {
@@ -276,7 +222,7 @@ impl Table {
             });
             for (family, view) in export.views.clone().into_pairs() {
                 if has_other_hops {
-                    self.shards.all_mut()[family].refresh(*peer, Some(view), 0);
+                    self.shards[family].refresh(*peer, Some(view), 0);
                 } else {
                     views[family].push((*peer, view));
                 }
@@ -285,12 +231,13 @@ impl Table {
         self.each(|family, shard| shard.set_views(&views[family]));
     }
 
-    /// Takes the RIB's answer to the shards of a family.
-    fn answer<P: Sharded>(&mut self, versioned: &Versioned<P::Hop>, provenance: Provenance) {
-        let seen = &mut self.seen[P::INDEX];
-        *seen = versioned.number.max(*seen);
-        let (shard, interests) = P::shard_mut(self);
-        shard.answer(&versioned.answer, provenance, interests);
+    /// Takes the RIB's answer to the shards of the families whose next hops it is about.
+    fn answer<H: Prefix>(&mut self, versioned: &Versioned<H>, provenance: Provenance) {
+        for family in FamilyIndex::all().filter(|family| family.row().hops == H::ID) {
+            let seen = &mut self.seen[family];
+            *seen = versioned.number.max(*seen);
+            self.shards[family].answer(&versioned.answer, provenance);
+        }
     }
 
     fn peer_mut(&mut self, peer: PeerIndex) -> Option<&mut PeerOut> {
@@ -331,7 +278,7 @@ impl Table {
     /// Returns true if there is background work.
     #[inline]
     pub fn has_work(&self) -> bool {
-        self.shards.all().into_values().any(|shard| shard.has_work())
+        self.shards.values().any(|shard| shard.has_work())
     }
 
     /// Background work.
@@ -354,10 +301,10 @@ impl Table {
 
     /// Says what nobody was told yet.
     fn tell(&mut self, out: &mut Outbox<TableEvent>) {
-        if self.shards.all().into_values().any(|shard| shard.has_questions()) {
+        if self.shards.values().any(|shard| shard.has_questions()) {
             self.ask(out);
         }
-        for (family, shard) in self.shards.all().into_pairs() {
+        for (family, shard) in self.shards.iter() {
             if shard.has_rib_changes() && !core::mem::replace(&mut self.rib_offered[family], true) {
                 out.push(TableEvent::RibReady(family));
             }
@@ -388,7 +335,7 @@ impl Table {
     fn take_leave(&mut self, out: &mut Outbox<TableEvent>) {
         let Table { shards, leaving, .. } = self;
         leaving.retain(|peer, life| {
-            let is_clean = shards.all().into_values().all(|shard| shard.is_clean(*peer));
+            let is_clean = shards.values().all(|shard| shard.is_clean(*peer));
             if is_clean {
                 out.push(TableEvent::Drained(*peer, *life));
             }

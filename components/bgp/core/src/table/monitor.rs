@@ -56,7 +56,7 @@ impl Table {
 
     /// Returns true if a monitor has missed changes, or is unknown.
     pub fn is_monitor_void(&self, id: MonitorId) -> bool {
-        self.shards.all().into_values().any(|shard| shard.is_void(id))
+        self.shards.values().any(|shard| shard.is_void(id))
     }
 
     /// Returns the next routes for a monitor: up to about `limit` changes of each family, and as many routes from before.
@@ -70,7 +70,7 @@ impl Table {
         let Table { shards, peers, .. } = self;
         let mut chunk = MonitorChunk { is_walked: true, ..MonitorChunk::default() };
         let export = |peer: PeerIndex| peers.get(usize::from(peer.0))?.as_ref()?.outlet.as_deref();
-        for shard in shards.all_mut().into_values() {
+        for shard in shards.values_mut() {
             shard.monitored(id, limit, &export, &mut chunk);
         }
         let known = |peer: PeerIndex| Some((peer, peers.get(usize::from(peer.0))?.as_ref()?.life));

@@ -1,6 +1,6 @@
 //! The output of a table: UPDATEs for neighbors, and routes for the RIB.
 
-use super::shards::Filling;
+use super::any_shard::Filling;
 use super::{FillResult, PeerOut, Sharded, Table};
 use crate::family::FamilyIndex;
 use crate::shard::{PeerIndex, Sent};
@@ -16,7 +16,7 @@ impl Table {
         }
         let known = self.peers.get(usize::from(peer.0)).and_then(Option::as_ref);
         known.and_then(|p| p.outlet.as_ref()).is_some_and(|outlet| {
-            let mut shards = self.shards.all().into_pairs();
+            let mut shards = self.shards.iter();
             shards.any(|(family, shard)| outlet.families.has(family) && shard.has_output(peer))
         })
     }
@@ -24,7 +24,7 @@ impl Table {
     /// Puts all peers for which [`Table::has_output`] is true into `out`, in the order of their numbers, and nobody else.
     pub fn with_output(&self, out: &mut Vec<PeerIndex>) {
         out.clear();
-        self.shards.all().into_values().for_each(|shard| shard.with_output(out));
+        self.shards.values().for_each(|shard| shard.with_output(out));
         if !self.holds.is_empty() {
             out.retain(|peer| !self.holds.has(*peer));
         }
@@ -45,7 +45,7 @@ impl Table {
         let mut filling = Filling { export, end, out, sent, marks: &mut portion.marks };
         for _ in FamilyIndex::all() {
             *turn = turn.next();
-            let is_full = export.families.has(*turn) && shards.all_mut()[*turn].fill(peer, &mut filling);
+            let is_full = export.families.has(*turn) && shards[*turn].fill(peer, &mut filling);
             if is_full {
                 portion.more = true;
                 break;
@@ -58,14 +58,14 @@ impl Table {
     }
 
     /// Returns true if the RIB has anything of a family to be sent.
-    pub fn has_rib_changes<P: Sharded>(&self) -> bool {
-        P::shard(self).has_rib_changes()
+    pub fn has_rib_changes(&self, family: FamilyIndex) -> bool {
+        self.shards[family].has_rib_changes()
     }
 
     /// Adds about `limit` changes for the RIB to `batch`; returns whether there are more. After a `false`, [`TableEvent::RibReady`] says
     /// when there are some again.
     pub fn rib_batch<P: Sharded>(&mut self, limit: usize, batch: &mut RouteBatch<P>) -> bool {
-        let (shard, _) = P::shard_mut(self);
+        let (shard, _) = self.shard_mut::<P>();
         shard.rib_batch(limit, batch);
         let more = shard.has_rib_changes();
         self.rib_offered[P::INDEX] = more;

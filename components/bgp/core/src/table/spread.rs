@@ -1,8 +1,8 @@
 //! Which table has a prefix.
 
-use super::Sharded;
+use crate::family::{FamilyIndex, FamilyVisitor, Sharded};
 use crate::hash::HashSeed;
-use sluice_base::{AnyPrefix, Ipv4Prefix, Ipv6Prefix, XidPrefix};
+use sluice_base::AnyPrefix;
 
 /// Spreads prefixes over tables by the hash of a short cover and not of themselves: what one UPDATE announces mostly lies close
 /// together, and then meets in one table, where its attributes are kept, decided and packed once.
@@ -41,11 +41,20 @@ impl Spread {
 
     /// The number of the table that has a prefix of any family.
     pub fn table_of(self, prefix: AnyPrefix) -> usize {
-        let table = prefix.to().map(|prefix: Ipv4Prefix| self.table(prefix));
-        let table = table.or_else(|| prefix.to().map(|prefix: Ipv6Prefix| self.table(prefix)));
-        let table = table.or_else(|| prefix.to().map(|prefix: XidPrefix| self.table(prefix)));
-        #[cfg(feature = "labels")]
-        let table = table.or_else(|| prefix.to().map(|prefix: crate::labels::Label| self.table(prefix)));
-        table.unwrap_or(0)
+        FamilyIndex::with_id(prefix.family())
+            .and_then(|family| family.visit(TableOf(self, prefix)))
+            .unwrap_or(0)
+    }
+}
+
+/// Returns the table of a prefix.
+struct TableOf(Spread, AnyPrefix);
+
+impl FamilyVisitor for TableOf {
+    type Output = Option<usize>;
+
+    fn visit<P: Sharded>(self) -> Option<usize> {
+        let TableOf(spread, prefix) = self;
+        prefix.to::<P>().map(|prefix| spread.table(prefix))
     }
 }

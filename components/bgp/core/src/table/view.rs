@@ -34,33 +34,33 @@ impl NextHops {
 impl Table {
     /// Returns a family in numbers.
     pub fn view(&self, family: impl Into<FamilyIndex>) -> ShardView {
-        self.shards.get(family.into()).view()
+        self.shards[family].view()
     }
 
     /// Returns the number of prefixes of a family that `peer` has announced and not withdrawn.
     pub fn received(&self, family: FamilyIndex, peer: PeerIndex) -> u32 {
-        self.shards.get(family).received(peer)
+        self.shards[family].received(peer)
     }
 
     /// Returns the number of prefixes of a family and of `peer` that import policy rejects.
     pub fn rejected(&self, family: FamilyIndex, peer: PeerIndex) -> u32 {
-        self.shards.get(family).rejected(peer)
+        self.shards[family].rejected(peer)
     }
 
     /// Returns the number of prefixes of a family that `peer` was sent; see [`crate::shard::Shard::advertised`].
     pub fn advertised(&self, family: FamilyIndex, peer: PeerIndex) -> u32 {
-        self.shards.get(family).advertised(peer)
+        self.shards[family].advertised(peer)
     }
 
     /// Adds this table's next hops to those of others.
     pub fn add_next_hops<P: Sharded>(&self, all: &mut NextHops) {
-        all.add(P::shard(self).next_hops().map(|(hop, resolution, paths)| (*hop, (resolution, paths))));
+        all.add(self.shard::<P>().next_hops().map(|(hop, resolution, paths)| (*hop, (resolution, paths))));
     }
 
     /// A prefix with its best path as `peer` is sent it; see [`crate::shard::Shard::advertised_route`].
     pub fn advertised_route<P: Sharded>(&self, peer: PeerIndex, prefix: P) -> Option<RouteView<P>> {
         let outlet = self.peers.get(usize::from(peer.0))?.as_ref()?.outlet.as_ref()?;
-        P::shard(self).advertised_route(peer, prefix, &outlet.next_hops::<P>())
+        self.shard::<P>().advertised_route(peer, prefix, &outlet.next_hops::<P>())
     }
 
     /// Returns what `peer` is sent of a prefix; see [`crate::shard::Shard::export_verdict`].
@@ -75,7 +75,7 @@ impl Table {
             let is_agreed = outlet.agreed.has(P::INDEX);
             return Err(if is_agreed { NotSent::NoOwnNextHop } else { NotSent::NotAgreed });
         }
-        P::shard(self).export_verdict(peer, prefix, &outlet.next_hops::<P>())
+        self.shard::<P>().export_verdict(peer, prefix, &outlet.next_hops::<P>())
     }
 
     /// Returns the paths of a prefix that `peer` is not sent beside others; see [`crate::shard::Shard::paths_not_sent`].
@@ -87,13 +87,13 @@ impl Table {
         let known = self.peers.get(usize::from(peer.0)).and_then(Option::as_ref);
         let outlet = known.and_then(|known| known.outlet.as_ref());
         outlet.map_or_else(Vec::new, |outlet| {
-            P::shard(self).paths_not_sent(peer, prefix, &outlet.next_hops::<P>())
+            self.shard::<P>().paths_not_sent(peer, prefix, &outlet.next_hops::<P>())
         })
     }
 
     /// Returns true if every path was decided by the RIB's word on its next hop; see [`crate::shard::Shard::is_resolved`].
     pub fn is_resolved(&self) -> bool {
-        self.shards.all().into_values().all(|shard| shard.is_resolved())
+        self.shards.values().all(|shard| shard.is_resolved())
     }
 }
 
@@ -112,7 +112,7 @@ impl<'t> Tables<'t> {
         limit: usize,
         suppressed_only: bool,
     ) -> Vec<DampedView<P>> {
-        let of_table = |table| P::shard(table).damped(now, 0, limit, suppressed_only).0;
+        let of_table = |table: &Table| table.shard::<P>().damped(now, 0, limit, suppressed_only).0;
         self.tables.iter().flat_map(of_table).collect()
     }
 
@@ -122,7 +122,7 @@ impl<'t> Tables<'t> {
     }
 
     fn shards<P: Sharded>(self) -> impl Iterator<Item = &'t crate::shard::Shard<P>> {
-        self.tables.iter().map(P::shard)
+        self.tables.iter().map(Table::shard)
     }
 
     /// Puts all peers that have to be sent something into `out`.
@@ -201,7 +201,7 @@ impl<'t> Tables<'t> {
 
     /// The table that has `prefix`.
     fn of<P: Sharded>(self, prefix: P) -> &'t crate::shard::Shard<P> {
-        P::shard(&self.tables[self.spread.table(prefix)])
+        self.tables[self.spread.table(prefix)].shard()
     }
 
     /// A prefix and its paths; `None` if there is no path.

@@ -1,6 +1,5 @@
 //! Random lives against a naive model: whatever peers, next hops and slow sockets do, in the end Loc-RIB, RIB and every
 //! Adj-RIB-Out are what RFC 4271 says in its simplest words.
-#![allow(clippy::unwrap_used)] // a test stops where a value is missing; this file is a test program of its own in `labels/`
 
 use proptest::prelude::*;
 use sluice_base::{Family, Ipv4Prefix, Ipv6Prefix, XidPrefix};
@@ -376,28 +375,19 @@ fn run<P: Net>(dut: &mut Dut<P>, op: &Op) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
 
-    #[cfg(not(feature = "labels"))]
     #[test]
     fn random_lives_ipv4(ops in ops(), tables in 1u16..5, clients: [bool; 2], several: [bool; 5], multipath in multipath()) {
         live_with::<Ipv4Prefix>(&ops, tables, clients, several, multipath);
     }
 
-    #[cfg(not(feature = "labels"))]
     #[test]
     fn random_lives_ipv6(ops in ops(), tables in 1u16..5, clients: [bool; 2], several: [bool; 5], multipath in multipath()) {
         live_with::<Ipv6Prefix>(&ops, tables, clients, several, multipath);
     }
 
-    #[cfg(not(feature = "labels"))]
     #[test]
     fn random_lives_xids(ops in ops(), tables in 1u16..5, clients: [bool; 2], several: [bool; 5], multipath in multipath()) {
         live_with::<XidPrefix>(&ops, tables, clients, several, multipath);
-    }
-
-    #[cfg(feature = "labels")]
-    #[test]
-    fn random_lives_labels(ops in ops(), tables in 1u16..5, clients: [bool; 2], several: [bool; 5], multipath in multipath()) {
-        live_with::<sluice_bgp::labels::Label>(&ops, tables, clients, several, multipath);
     }
 }
 

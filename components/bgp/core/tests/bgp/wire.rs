@@ -89,14 +89,13 @@ fn stream(octets: &[u8], four_octet_as: bool, tally: &mut Tally) {
             Err(_) => tally.refused += 1,
             Ok(remarks) => tally.malformed += usize::from(remarks.malformed.is_some()),
         }
-        for set in batches.ipv4.sets() {
-            let octets = batches.ipv4.octets(set);
+        for set in batches.of::<Ipv4Prefix>().sets() {
+            let octets = batches.of::<Ipv4Prefix>().octets(set);
             let mut again = vec![];
             canonical::attributes(octets).for_each(|a| a.put(&mut again));
             assert_eq!(again, octets);
         }
-        batches.ipv4.clear();
-        batches.ipv6.clear();
+        batches.clear();
     }
 }
 

@@ -1,13 +1,15 @@
 //! The messages between the process's own thread, the tasks of tables, and the readers and writers of connections.
 
 use super::watch::Watch;
-use sluice_base::{Instant, Ipv4Prefix, Ipv6Prefix, RouteBatch, XidPrefix};
+use sluice_base::{Instant, RouteBatch};
 use sluice_bgp::event::PeerEvent;
+use sluice_bgp::family::{FamilyIndex, Sharded};
 use sluice_bgp::intake::{Message, Reading, Traced};
 use sluice_bgp::session::ConnectionId;
 use sluice_bgp::shard::Sent;
 use sluice_bgp::table::{Marks, SessionEpoch, TableEvent};
 use sluice_bgp::writer::Writer as UpdateStream;
+use std::any::Any;
 use std::net::IpAddr;
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -70,12 +72,21 @@ pub struct Chunk {
 /// their turn.
 pub const PIECE: usize = 32_768;
 
-/// Routes for the RIB.
-pub enum Routes {
-    /// IPv4 unicast.
-    Ipv4(RouteBatch<Ipv4Prefix>),
-    /// IPv6 unicast.
-    Ipv6(RouteBatch<Ipv6Prefix>),
-    /// XIDs.
-    Xid(RouteBatch<XidPrefix>),
+/// Routes of a family for the RIB.
+pub struct Routes {
+    /// The family.
+    pub family: FamilyIndex,
+    batch: Box<dyn Any + Send>,
+}
+
+impl Routes {
+    /// Makes a message of a batch.
+    pub fn new<P: Sharded>(batch: RouteBatch<P>) -> Self {
+        Routes { family: P::INDEX, batch: Box::new(batch) }
+    }
+
+    /// Returns the batch.
+    pub fn of<P: Sharded>(&self) -> &RouteBatch<P> {
+        self.batch.downcast_ref().expect("routes have the keys of their family")
+    }
 }

@@ -5,12 +5,11 @@ use crate::exchange::messages::{ControlMessage, Routes};
 use crate::tables::table::RIB_BATCH;
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::{Address, AnyPrefix, Distance, Metric, Prefix, RouteAction, RouteBatch};
-use sluice_bgp::family::FamilyIndex;
+use sluice_bgp::family::{FamilyVisitor, Sharded};
 use sluice_bgp::session_note;
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::Settings;
 use sluice_bgp::speaker::control::{Control, Input};
-use sluice_bgp::table::Sharded;
 use sluice_clients::{Question, Questions};
 use sluice_process::{Frame, Point};
 use sluice_xrl::convert::{self, ConvertError};
@@ -144,11 +143,8 @@ pub async fn pump(process: Rc<BgpProcess>) {
                 return;
             }
             let Some((table, routes)) = side.batches.borrow_mut().pop_front() else { break };
-            let (family, was_all) = match routes {
-                Routes::Ipv4(batch) => send(&process, &batch),
-                Routes::Ipv6(batch) => send(&process, &batch),
-                Routes::Xid(batch) => send(&process, &batch),
-            };
+            let family = routes.family;
+            let was_all = family.visit(Send { process: &process, routes: &routes });
             let Some(core) = process.core() else { continue };
             let address = core.post.tables[table].clone();
             address.rib_has_consumers(!process.origin.may_coalesce());
@@ -194,12 +190,22 @@ pub async fn refresh(process: Rc<BgpProcess>) {
     }
 }
 
-/// Sends a batch. Which family it is of, and whether it was all that there was to say.
-fn send<P: Sharded>(process: &BgpProcess, batch: &RouteBatch<P>) -> (FamilyIndex, bool) {
-    record(&process.rib.queued, batch);
-    record(&process.rib.sent, batch);
-    process.origin.send(batch);
-    (P::INDEX, batch.updates.len() < RIB_BATCH)
+/// Sends a batch to the RIB. Returns true if the table had no more routes for the RIB.
+struct Send<'a> {
+    process: &'a BgpProcess,
+    routes: &'a Routes,
+}
+
+impl FamilyVisitor for Send<'_> {
+    type Output = bool;
+
+    fn visit<P: Sharded>(self) -> bool {
+        let (process, batch) = (self.process, self.routes.of::<P>());
+        record(&process.rib.queued, batch);
+        record(&process.rib.sent, batch);
+        process.origin.send(batch);
+        batch.updates.len() < RIB_BATCH
+    }
 }
 
 fn record<P: Sharded>(point: &Point, batch: &RouteBatch<P>) {

@@ -26,7 +26,7 @@ impl BgpProcess {
         if is_known != Some(true) {
             return Ok((0, Vec::new()));
         }
-        let look = move |table: &Table| P::shard(table).contributors(prefix, NAMED);
+        let look = move |table: &Table| table.shard::<P>().contributors(prefix, NAMED);
         let (mut number, mut first) = (0, Vec::new());
         for (count, some) in self.ask_all(look).await? {
             number += count;
@@ -40,7 +40,7 @@ impl BgpProcess {
 
 /// Returns the aggregates that cover a prefix.
 pub(crate) fn covering<P: Sharded>(table: &Table, prefix: P) -> Vec<pb::Covering> {
-    let all = P::shard(table).aggregates_over(prefix).into_iter();
+    let all = table.shard::<P>().aggregates_over(prefix).into_iter();
     all.map(|(aggregate, contributes)| pb::Covering {
         prefix: aggregate.prefix.to_string(),
         summary_only: aggregate.summary_only,

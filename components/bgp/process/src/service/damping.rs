@@ -1,12 +1,13 @@
 //! Routes that come and go, as operators ask for them.
 
+use super::Answer;
 use crate::BgpProcess;
 use crate::idl::bgp::v1 as pb;
 use crate::values::family_number;
-use sluice_base::{AnyPrefix, Duration, Ipv4Prefix, Ipv6Prefix, XidPrefix};
-use sluice_bgp::family::FamilyIndex;
+use sluice_base::{AnyPrefix, Duration};
+use sluice_bgp::family::{FamilyIndex, FamilyVisitor, Sharded};
 use sluice_bgp::shard::{DampedView, DampingCounts};
-use sluice_bgp::table::{Sharded, Table};
+use sluice_bgp::table::Table;
 use sluice_process::clock;
 use sluice_xrl::XrlError;
 
@@ -19,6 +20,21 @@ pub(crate) fn suppressed(left: Duration) -> String {
     format!("flap damping (RFC 2439): suppressed for {} min {} s more", seconds / 60, seconds % 60)
 }
 
+/// Adds a family's routes that come and go to a reply.
+struct AddDamped<'a> {
+    process: &'a BgpProcess,
+    request: &'a pb::GetDampedRequest,
+    reply: &'a mut pb::GetDampedReply,
+}
+
+impl<'a> FamilyVisitor for AddDamped<'a> {
+    type Output = Answer<'a, ()>;
+
+    fn visit<P: Sharded>(self) -> Self::Output {
+        Box::pin(self.process.add_damped::<P>(self.request, self.reply))
+    }
+}
+
 impl BgpProcess {
     /// Returns routes that come and go, and their counts.
     pub(crate) async fn damped(
@@ -26,9 +42,9 @@ impl BgpProcess {
         request: &pb::GetDampedRequest,
     ) -> Result<pb::GetDampedReply, XrlError> {
         let mut reply = pb::GetDampedReply::default();
-        self.add_damped::<Ipv4Prefix>(request, &mut reply).await?;
-        self.add_damped::<Ipv6Prefix>(request, &mut reply).await?;
-        self.add_damped::<XidPrefix>(request, &mut reply).await?;
+        for family in FamilyIndex::all() {
+            family.visit(AddDamped { process: self, request, reply: &mut reply }).await?;
+        }
         Ok(reply)
     }
 
@@ -40,7 +56,7 @@ impl BgpProcess {
         let limit = if request.limit == 0 { DEFAULT_LIMIT } else { request.limit as usize };
         let (suppressed_only, now) = (request.suppressed_only, clock::now());
         let look = move |table: &Table| {
-            let (routes, _) = P::shard(table).damped(now, 0, limit, suppressed_only);
+            let (routes, _) = table.shard::<P>().damped(now, 0, limit, suppressed_only);
             (routes, table.damping_counts(P::INDEX))
         };
         let (mut all, mut counts) = (Vec::new(), Vec::new());

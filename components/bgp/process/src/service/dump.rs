@@ -130,7 +130,7 @@ fn position(peer: PeerIndex) -> Option<u16> {
 
 /// Returns the records of a slice of a table.
 fn records<P: Sharded>(table: &Table, place: u32, time: u32, mut sequence: u32) -> Records {
-    let (routes, next) = P::shard(table).routes(place, SLICE, |_| true);
+    let (routes, next) = table.shard::<P>().routes(place, SLICE, |_| true);
     let mut writer = Writer::new();
     let mut count = 0;
     for route in routes {

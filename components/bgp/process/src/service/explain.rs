@@ -1,5 +1,6 @@
 //! Answers to "why": the paths of a prefix, and what each neighbor is sent of it.
 
+use super::Answer;
 use super::aggregates::covering;
 use super::paths::path;
 use crate::BgpProcess;
@@ -7,8 +8,9 @@ use crate::idl::bgp::v1 as pb;
 use crate::values::not_configured;
 use sluice_base::{AnyPrefix, IpPrefix};
 use sluice_bgp::batch::DropCause;
+use sluice_bgp::family::{FamilyVisitor, Sharded};
 use sluice_bgp::shard::{ExportVerdict, NotSent, PathView, PeerIndex};
-use sluice_bgp::table::{Sharded, Table};
+use sluice_bgp::table::Table;
 use sluice_validation::AnyVrp;
 use sluice_xrl::{XrlError, convert};
 use std::net::IpAddr;
@@ -16,12 +18,23 @@ use std::net::IpAddr;
 /// A path that a neighbor is not sent beside others: its sender, its received identifier, and the reason.
 type PathNotSent = (PeerIndex, Option<u32>, NotSent);
 
+/// Explains a prefix of a family.
+pub(crate) struct Explain<'a> {
+    pub process: &'a BgpProcess,
+    pub request: &'a pb::ExplainRequest,
+}
+
+impl<'a> FamilyVisitor for Explain<'a> {
+    type Output = Answer<'a, pb::ExplainReply>;
+
+    fn visit<P: Sharded>(self) -> Self::Output {
+        Box::pin(self.process.explain::<P>(self.request))
+    }
+}
+
 impl BgpProcess {
     /// Explains a prefix of one family.
-    pub(crate) async fn explain<P: Sharded>(
-        &self,
-        request: &pb::ExplainRequest,
-    ) -> Result<pb::ExplainReply, XrlError> {
+    async fn explain<P: Sharded>(&self, request: &pb::ExplainRequest) -> Result<pb::ExplainReply, XrlError> {
         let prefix: P = convert::prefix(request.net.as_ref())?;
         let to: Vec<(IpAddr, PeerIndex)> = match request.to.as_str() {
             "" => self.numbered(self.read(|c| c.neighbors().collect()).ok_or_else(not_configured)?)?,
@@ -38,7 +51,7 @@ impl BgpProcess {
                 .iter()
                 .map(|peer| (table.export_verdict(*peer, prefix), table.paths_not_sent(*peer, prefix)))
                 .collect();
-            let shard = P::shard(table);
+            let shard = table.shard::<P>();
             (shard.route(prefix), verdicts, shard.dropped(prefix), covering(table, prefix))
         };
         let (route, verdicts, dropped, aggregates) =

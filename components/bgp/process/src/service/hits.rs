@@ -1,19 +1,35 @@
 //! Hits of a policy, for operators: the tables count in slices, and other work has its turn between two slices.
 
+use super::Answer;
 use crate::BgpProcess;
 use crate::idl::bgp::v1 as pb;
 use crate::values::{family_number, not_configured};
+use sluice_bgp::family::{FamilyVisitor, Sharded};
 use sluice_bgp::shard::{PeerIndex, PolicyHits, PolicyUse};
-use sluice_bgp::table::{Sharded, Table};
+use sluice_bgp::table::Table;
 use sluice_xrl::XrlError;
 use std::sync::Arc;
 
 /// Entries, paths and update groups of a table that are looked at before other work has its turn: a few milliseconds.
 const SLICE: usize = 4096;
 
+/// Returns the uses of a policy in a family.
+pub(crate) struct PolicyUses<'a> {
+    pub process: &'a BgpProcess,
+    pub policy: &'a str,
+}
+
+impl<'a> FamilyVisitor for PolicyUses<'a> {
+    type Output = Answer<'a, Vec<pb::PolicyUse>>;
+
+    fn visit<P: Sharded>(self) -> Self::Output {
+        Box::pin(self.process.policy_uses::<P>(self.policy))
+    }
+}
+
 impl BgpProcess {
     /// Returns the uses of a policy in one family that have routes, with the hits of each term.
-    pub(crate) async fn policy_uses<P: Sharded>(&self, policy: &str) -> Result<Vec<pb::PolicyUse>, XrlError> {
+    async fn policy_uses<P: Sharded>(&self, policy: &str) -> Result<Vec<pb::PolicyUse>, XrlError> {
         let policy: Arc<str> = policy.into();
         let tables = self.core().map_or(0, |core| core.post.tables.len());
         let mut hits = PolicyHits::new();
@@ -22,7 +38,7 @@ impl BgpProcess {
             while let Some(place) = from {
                 let (policy, mut counted) = (Arc::clone(&policy), std::mem::take(&mut hits));
                 let slice = move |table: &Table| {
-                    let next = P::shard(table).count_hits(&policy, place, SLICE, &mut counted);
+                    let next = table.shard::<P>().count_hits(&policy, place, SLICE, &mut counted);
                     (counted, next)
                 };
                 (hits, from) = self.ask(number, slice).await?.ok_or_else(not_configured)?;

@@ -1,11 +1,15 @@
 //! The interface that BGP serves: the core's views as messages.
 
+use super::explain::Explain;
+use super::hits::PolicyUses;
+use super::listing::GetRoutes;
 use super::neighbor::neighbor;
+use super::plumbing::Plumbing;
 use crate::idl::bgp::v1 as pb;
 use crate::tables::table::TableMessage;
-use crate::values::{address, family_number, not_configured, unknown, unknown_family};
+use crate::values::{address, family_number, known_family, not_configured, unknown};
 use crate::{BgpProcess, Served, bmp};
-use sluice_base::{AnyPrefix, FamilyId, Ipv4Prefix, Ipv6Prefix, XidPrefix};
+use sluice_base::AnyPrefix;
 use sluice_bgp::family::{ByFamily, Families, FamilyIndex};
 use sluice_bgp::shard::PeerIndex;
 use sluice_bgp::speaker::PrefixCounts;
@@ -190,12 +194,7 @@ impl pb::Bgp for Served {
             Some(net) => AnyPrefix::try_from(net)?.family(),
             None => convert::family_id(request.family.into())?,
         };
-        match family {
-            FamilyId::IPV4 => self.routes::<Ipv4Prefix>(&request).await,
-            FamilyId::IPV6 => self.routes::<Ipv6Prefix>(&request).await,
-            FamilyId::XID => self.routes::<XidPrefix>(&request).await,
-            other => Err(unknown_family(other)),
-        }
+        known_family(family)?.visit(GetRoutes { process: self, request: &request }).await
     }
 
     async fn get_table_dump(
@@ -212,12 +211,8 @@ impl pb::Bgp for Served {
         request: pb::ExplainRequest,
     ) -> Result<pb::ExplainReply, XrlError> {
         let net = request.net.as_ref().ok_or_else(|| XrlError::BadArguments("a prefix is missing".into()))?;
-        match AnyPrefix::try_from(net)?.family() {
-            FamilyId::IPV4 => BgpProcess::explain::<Ipv4Prefix>(self, &request).await,
-            FamilyId::IPV6 => BgpProcess::explain::<Ipv6Prefix>(self, &request).await,
-            FamilyId::XID => BgpProcess::explain::<XidPrefix>(self, &request).await,
-            other => Err(unknown_family(other)),
-        }
+        let family = known_family(AnyPrefix::try_from(net)?.family())?;
+        family.visit(Explain { process: self, request: &request }).await
     }
 
     async fn get_aggregates(
@@ -259,9 +254,10 @@ impl pb::Bgp for Served {
         _ctx: &CallContext,
         request: pb::GetPolicyHitsRequest,
     ) -> Result<pb::GetPolicyHitsReply, XrlError> {
-        let mut uses = self.policy_uses::<Ipv4Prefix>(&request.policy).await?;
-        uses.extend(self.policy_uses::<Ipv6Prefix>(&request.policy).await?);
-        uses.extend(self.policy_uses::<XidPrefix>(&request.policy).await?);
+        let mut uses = Vec::new();
+        for family in FamilyIndex::all() {
+            uses.extend(family.visit(PolicyUses { process: self, policy: &request.policy }).await?);
+        }
         Ok(pb::GetPolicyHitsReply { uses })
     }
 
@@ -270,9 +266,9 @@ impl pb::Bgp for Served {
         _ctx: &CallContext,
         _request: pb::GetPlumbingRequest,
     ) -> Result<pb::GetPlumbingReply, XrlError> {
-        let mut tables = vec![self.plumbing::<Ipv4Prefix>().await?, self.plumbing::<Ipv6Prefix>().await?];
-        if self.shown_families().has(FamilyIndex::XID) {
-            tables.push(self.plumbing::<XidPrefix>().await?);
+        let mut tables = Vec::new();
+        for family in self.shown_families().iter() {
+            tables.push(family.visit(Plumbing(self)).await?);
         }
         Ok(pb::GetPlumbingReply { tables })
     }

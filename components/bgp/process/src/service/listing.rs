@@ -5,14 +5,16 @@
 //! thread that may take its time. Later pages look up the next prefixes of the listing; a prefix that is gone by then is left out. A few
 //! listings are kept, a few octets a prefix each.
 
+use super::Answer;
 use super::filter::Filter;
 use super::paths::path;
 use crate::BgpProcess;
 use crate::idl::bgp::v1 as pb;
 use crate::values::not_configured;
+use sluice_bgp::family::{FamilyVisitor, Sharded};
 use sluice_bgp::shard::{Elimination, PeerIndex, RouteView};
 use sluice_bgp::speaker::control::Control;
-use sluice_bgp::table::{Sharded, Table};
+use sluice_bgp::table::Table;
 use sluice_xrl::{XrlError, convert};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -69,7 +71,7 @@ impl Wanted {
 
     /// Adds the prefixes of a slice of a table that may be wanted to `found`. Returns the place to go on from.
     fn list<P: Sharded>(&self, table: &Table, range: Range<P>, from: u32, found: &mut Vec<P>) -> Option<u32> {
-        let shard = P::shard(table);
+        let shard = table.shard::<P>();
         let mut known: HashMap<u32, bool> = HashMap::new();
         let wanted = |prefix: P, mut paths: &mut dyn Iterator<Item = (PeerIndex, u32, &[u8])>| {
             if !range.has(prefix) {
@@ -138,6 +140,20 @@ impl Listings {
     }
 }
 
+/// Answers a request for routes of a family.
+pub(crate) struct GetRoutes<'a> {
+    pub process: &'a BgpProcess,
+    pub request: &'a pb::GetRoutesRequest,
+}
+
+impl<'a> FamilyVisitor for GetRoutes<'a> {
+    type Output = Answer<'a, pb::GetRoutesReply>;
+
+    fn visit<P: Sharded>(self) -> Self::Output {
+        Box::pin(self.process.routes::<P>(self.request))
+    }
+}
+
 impl BgpProcess {
     fn route<P: Sharded>(&self, route: RouteView<P>, wanted: &Wanted) -> pb::Route {
         let is_sent = wanted.advertised_to.is_some();
@@ -146,7 +162,7 @@ impl BgpProcess {
     }
 
     /// Answers a request for routes of one family.
-    pub(crate) async fn routes<P: Sharded>(
+    async fn routes<P: Sharded>(
         &self,
         request: &pb::GetRoutesRequest,
     ) -> Result<pb::GetRoutesReply, XrlError> {
@@ -176,7 +192,7 @@ impl BgpProcess {
                 // A hash table has no order: the covering prefixes are tried, longest first.
                 let asked = wanted.clone();
                 let longest = move |table: &Table| {
-                    let route = |len| P::shard(table).route(prefix.truncate(len));
+                    let route = |len| table.shard::<P>().route(prefix.truncate(len));
                     let found = (0..=prefix.len()).rev().find_map(route)?;
                     Some((found.prefix.len(), asked.route(table, found)))
                 };
@@ -283,7 +299,7 @@ impl BgpProcess {
         for (number, list) in of_table.into_iter().enumerate().filter(|(_, list)| !list.is_empty()) {
             let wanted = wanted.clone();
             let look = move |table: &Table| -> Vec<(usize, RouteView<P>)> {
-                let route = |prefix| P::shard(table).route(prefix).and_then(|r| wanted.route(table, r));
+                let route = |prefix| table.shard::<P>().route(prefix).and_then(|r| wanted.route(table, r));
                 list.into_iter().filter_map(|(place, prefix)| Some((place, route(prefix)?))).collect()
             };
             found.extend(self.ask(number, look).await?.unwrap_or_default());

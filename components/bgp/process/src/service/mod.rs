@@ -13,3 +13,9 @@ mod neighbor;
 pub(crate) mod paths;
 mod plumbing;
 mod ranges;
+
+use sluice_xrl::XrlError;
+use std::pin::Pin;
+
+/// The answer to a call, from code for the keys of a family.
+type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, XrlError>> + 'a>>;

@@ -1,20 +1,33 @@
 //! The parts of tables, for operators: update groups, next hops, what waits.
 
+use super::Answer;
 use crate::BgpProcess;
 use crate::idl::bgp::v1 as pb;
 use crate::values::{family_number, resolution};
+use sluice_bgp::family::{FamilyVisitor, Sharded};
 use sluice_bgp::shard::PeerIndex;
-use sluice_bgp::table::{NextHops, Sharded, Table};
+use sluice_bgp::table::{NextHops, Table};
 use sluice_xrl::XrlError;
 use std::collections::BTreeMap;
 
+/// Returns the parts of a family's tables.
+pub(crate) struct Plumbing<'a>(pub &'a BgpProcess);
+
+impl<'a> FamilyVisitor for Plumbing<'a> {
+    type Output = Answer<'a, pb::TablePlumbing>;
+
+    fn visit<P: Sharded>(self) -> Self::Output {
+        Box::pin(self.0.plumbing::<P>())
+    }
+}
+
 impl BgpProcess {
     /// Returns the parts of a family's tables.
-    pub(crate) async fn plumbing<P: Sharded>(&self) -> Result<pb::TablePlumbing, XrlError> {
+    async fn plumbing<P: Sharded>(&self) -> Result<pb::TablePlumbing, XrlError> {
         let look = |table: &Table| {
             let mut next_hops = NextHops::default();
             table.add_next_hops::<P>(&mut next_hops);
-            let shard = P::shard(table);
+            let shard = table.shard::<P>();
             (shard.groups(), next_hops, shard.violations(), shard.refilter_progress())
         };
         let mut plumbing = pb::TablePlumbing { family: family_number(P::INDEX), ..Default::default() };

@@ -4,14 +4,12 @@ use crate::exchange::credit::Credit;
 use crate::exchange::messages::{Chunk, ControlMessage, PIECE, Routes};
 use crate::exchange::send_queue::SendQueue;
 use crate::executor::{others_wait, yield_now};
-use sluice_base::{Ipv4Prefix, Ipv6Prefix, RouteBatch, XidPrefix};
+use sluice_base::RouteBatch;
 use sluice_bgp::batch::Batches;
-use sluice_bgp::family::{ByFamily, FamilyIndex};
+use sluice_bgp::family::{ByFamily, FamilyIndex, FamilyVisitor, Sharded};
 use sluice_bgp::shard::{PeerIndex, Sent};
 use sluice_bgp::table::turns::{OwnWrites, Turns};
-use sluice_bgp::table::{
-    MonitorRequest, MonitorVoid, Order, SessionEpoch, Sharded, Table, TableChunk, TableEvent,
-};
+use sluice_bgp::table::{MonitorRequest, MonitorVoid, Order, SessionEpoch, Table, TableChunk, TableEvent};
 use sluice_bgp::wire::MAX_MESSAGE_LEN;
 use sluice_machine::{Budget, Outbox, Progress};
 use sluice_process::clock;
@@ -327,19 +325,12 @@ impl TableTask {
         }
         // After the neighbors: their letters are on their way while the RIB's are made.
         let has_time = self.has_time_for_rib();
-        self.puts_off = !has_time
-            && (self.can_tell_rib::<Ipv4Prefix>()
-                || self.can_tell_rib::<Ipv6Prefix>()
-                || self.can_tell_rib::<XidPrefix>());
+        self.puts_off = !has_time && FamilyIndex::all().any(|family| self.can_send_to_rib(family));
         if has_time {
-            while let Some(batch) = self.rib_batch() {
-                let _ = self.main.send(ControlMessage::Routes(self.number, Routes::Ipv4(batch)));
-            }
-            while let Some(batch) = self.rib_batch() {
-                let _ = self.main.send(ControlMessage::Routes(self.number, Routes::Ipv6(batch)));
-            }
-            while let Some(batch) = self.rib_batch() {
-                let _ = self.main.send(ControlMessage::Routes(self.number, Routes::Xid(batch)));
+            for family in FamilyIndex::all() {
+                while let Some(routes) = self.routes_for_rib(family) {
+                    let _ = self.main.send(ControlMessage::Routes(self.number, routes));
+                }
             }
         }
         if !self.settling.is_empty() && self.is_settled() {
@@ -363,26 +354,24 @@ impl TableTask {
     }
 
     /// Returns true if there is something for the RIB, and it can take it. If it cannot, a letter says when.
-    fn can_tell_rib<P: Sharded>(&self) -> bool {
-        self.table.has_rib_changes::<P>() && self.address.rib.credits[P::INDEX].is_here()
+    fn can_send_to_rib(&self, family: FamilyIndex) -> bool {
+        self.table.has_rib_changes(family) && self.address.rib.credits[family].is_here()
     }
 
-    /// Sends the RIB a batch of a family, if there is room. Call it until there is no batch: later batches are requested when the RIB has
-    /// room.
-    fn rib_batch<P: Sharded>(&mut self) -> Option<RouteBatch<P>> {
-        if !self.table.has_rib_changes::<P>() {
+    /// Takes a batch of a family for the RIB, if there is room. Call it until there is no batch: later batches are requested when the RIB
+    /// has room.
+    fn routes_for_rib(&mut self, family: FamilyIndex) -> Option<Routes> {
+        if !self.table.has_rib_changes(family) {
             return None;
         }
-        let credit = &self.address.rib.credits[P::INDEX];
+        let credit = &self.address.rib.credits[family];
         credit.take()?;
-        let mut batch = RouteBatch::default();
-        self.table.rib_batch(RIB_BATCH, &mut batch);
-        if batch.updates.is_empty() {
-            // Changes that cancelled each other out leave nothing.
+        let routes = family.visit(TakeRoutes(&mut self.table));
+        if routes.is_none() {
+            // Changes that canceled each other out leave nothing.
             credit.give(());
-            return None;
         }
-        Some(batch)
+        routes
     }
 
     /// Returns true if nothing is left to do, and nobody has yet to be given anything.
@@ -398,9 +387,19 @@ impl TableTask {
 
     fn is_settled(&self) -> bool {
         let table = &self.table;
-        table.is_resolved()
-            && !table.has_rib_changes::<Ipv4Prefix>()
-            && !table.has_rib_changes::<Ipv6Prefix>()
-            && !table.has_rib_changes::<XidPrefix>()
+        table.is_resolved() && !FamilyIndex::all().any(|family| table.has_rib_changes(family))
+    }
+}
+
+/// Takes a batch of a family's routes for the RIB; `None` if no route is left to send.
+struct TakeRoutes<'t>(&'t mut Table);
+
+impl FamilyVisitor for TakeRoutes<'_> {
+    type Output = Option<Routes>;
+
+    fn visit<P: Sharded>(self) -> Option<Routes> {
+        let mut batch = RouteBatch::<P>::default();
+        self.0.rib_batch(RIB_BATCH, &mut batch);
+        (!batch.updates.is_empty()).then(|| Routes::new(batch))
     }
 }

@@ -36,7 +36,7 @@ impl<P: FamilyKey> Shard<P> {
         out: &mut Outbox<Interest<P::Hop>>,
     ) {
         let core = &mut self.core;
-        let Some(known) = core.peers.get(usize::from(peer.0)) else { return };
+        let Some(known) = core.adj_rib_in.peers.get(usize::from(peer.0)) else { return };
         let (policy, is_full, keeps_rejected) = (known.import.clone(), known.is_full, known.keeps_rejected);
         let is_damped = known.is_damped;
         self.interned.clear();
@@ -49,7 +49,7 @@ impl<P: FamilyKey> Shard<P> {
                 (end, provenance) = events.next().unwrap_or((u32::MAX, Provenance::NONE));
             }
             if position.is_multiple_of(AHEAD) && changes.len() > position + 1 {
-                core.prefetch(&changes[position..changes.len().min(position + AHEAD)]);
+                core.adj_rib_in.prefetch(&changes[position..changes.len().min(position + AHEAD)]);
             }
             let path_id = batch.path_id(position);
             if change.is_withdrawal() {
@@ -60,7 +60,7 @@ impl<P: FamilyKey> Shard<P> {
                 core.note_withdrawal(peer, change);
                 continue;
             }
-            if is_full && !core.has_path(peer, path_id, change.prefix) {
+            if is_full && !core.adj_rib_in.has_path(peer, path_id, change.prefix) {
                 core.note_dropped(peer, change.prefix, DropCause::MaximumPrefixes);
                 continue;
             }
@@ -77,7 +77,7 @@ impl<P: FamilyKey> Shard<P> {
                 }
                 _ => PathSet::as_received(set),
             };
-            if !keeps_rejected && core.sets.accepted(attributes).is_none() {
+            if !keeps_rejected && core.adj_rib_in.sets.accepted(attributes).is_none() {
                 core.withdraw(peer, path_id, change.prefix, provenance, out);
                 core.dropped.forget(change.prefix, peer);
                 continue;
@@ -85,7 +85,7 @@ impl<P: FamilyKey> Shard<P> {
             let is_suppressed = is_damped
                 && path_id.is_none()
                 && core.damp_announcement(peer, change.prefix, set, attributes);
-            let suppressed = is_suppressed.then(|| core.sets.imported(set, None));
+            let suppressed = is_suppressed.then(|| core.adj_rib_in.sets.imported(set, None));
             let attributes = suppressed.unwrap_or(attributes);
             match (path_id, restored) {
                 (_, Some(restored)) => {

@@ -5,15 +5,14 @@
 //! same changes, the result: both are remembered for one batch or slice ([`Imports`]).
 
 use crate::attributes::View;
-use crate::policy::{BoundPolicy, Context, Memory, PolicyRoute, RouteType, Trace};
-use crate::shard::Core;
-use crate::shard::entry::{PathSet, PeerIndex, PeerInfo, SetId};
+use crate::policy::{BoundPolicy, Memory, Trace};
+use crate::shard::entry::{PathSet, PeerIndex, SetId};
 use crate::shard::resolver::Interest;
+use crate::shard::{Accepted, Core};
 use crate::wire::FamilyKey;
 use crate::wire::multiprotocol::NextHop;
 use alloc::vec::Vec;
 use hashbrown::HashMap;
-use sluice_base::AnyPrefix;
 use sluice_machine::Outbox;
 use smallvec::SmallVec;
 
@@ -75,29 +74,7 @@ impl Imports {
     }
 }
 
-/// Returns the source of a peer's routes.
-pub(crate) fn route_type(peer: PeerIndex, info: &PeerInfo) -> RouteType {
-    match (peer.is_own(), info.internal) {
-        (true, _) => RouteType::Local,
-        (false, true) => RouteType::Internal,
-        (false, false) => RouteType::External,
-    }
-}
-
 impl<P: FamilyKey> Core<P> {
-    /// Returns the surroundings of a peer's route for policies.
-    pub(crate) fn context(&self, peer: PeerIndex) -> Context<'_> {
-        let known = &self.peers[usize::from(peer.0)];
-        Context {
-            route_type: route_type(peer, &known.info),
-            protocol: self.protocol(peer),
-            local_as: self.local_as,
-            neighbor: known.info.address,
-            origins: self.origins.as_deref(),
-            path_check: known.info.path_check,
-        }
-    }
-
     /// Returns what `policy` makes of a peer's route with the attributes `received`. `imports` owns the reference.
     pub(crate) fn import(
         &mut self,
@@ -108,7 +85,7 @@ impl<P: FamilyKey> Core<P> {
         imports: &mut Imports,
         out: &mut Outbox<Interest<P::Hop>>,
     ) -> PathSet {
-        if policy.leaves_unchanged(self.sets.octets(&self.sets[received])) {
+        if policy.leaves_unchanged(self.adj_rib_in.sets.octets(&self.adj_rib_in.sets[received])) {
             return PathSet::as_received(received);
         }
         let row = imports.row(policy, received);
@@ -117,17 +94,11 @@ impl<P: FamilyKey> Core<P> {
         {
             return known;
         }
-        let set = &self.sets[received];
-        let next_hop = self.next_hop_of(set.hop);
-        let mut route = PolicyRoute::new(
-            AnyPrefix::of(prefix),
-            self.sets.octets(set),
-            &set.view,
-            next_hop,
-            self.context(peer),
-        );
+        let next_hop = self.resolver.next_hop_of(self.adj_rib_in.sets[received].hop);
+        let path = Accepted { peer, set: received };
+        let mut route = self.context.route(&self.adj_rib_in, &self.resolver, prefix, path);
         if !policy.decide(&mut route, &mut row.memory).is_accepted {
-            return *row.rejected.get_or_insert_with(|| self.sets.imported(received, None));
+            return *row.rejected.get_or_insert_with(|| self.adj_rib_in.sets.imported(received, None));
         }
         let trace = row.memory.trace();
         if let Some((_, known)) = row.accepted.iter().find(|(made, _)| *made == trace) {
@@ -135,13 +106,13 @@ impl<P: FamilyKey> Core<P> {
         }
         policy.make(&mut route, &mut row.memory);
         if route.has_received_octets() && route.next_hop() == next_hop {
-            let unchanged = self.sets.imported(received, Some(received));
+            let unchanged = self.adj_rib_in.sets.imported(received, Some(received));
             row.accepted.push((trace, unchanged));
             return unchanged;
         }
         let edited = route.edited();
         let accepted = self.intern_octets(&edited.octets, edited.next_hop, edited.view, out);
-        let attributes = self.sets.imported(received, Some(accepted));
+        let attributes = self.adj_rib_in.sets.imported(received, Some(accepted));
         self.release(accepted, out);
         row.accepted.push((trace, attributes));
         attributes
@@ -155,14 +126,14 @@ impl<P: FamilyKey> Core<P> {
         view: View,
         out: &mut Outbox<Interest<P::Hop>>,
     ) -> SetId {
-        let hash = self.seed.attributes(octets, &next_hop);
+        let hash = self.adj_rib_in.seed.attributes(octets, &next_hop);
         let resolver = &self.resolver;
         let is_hop = |hop| resolver.next_hop(hop) == Some(&next_hop);
-        if let Some(id) = self.sets.find(hash, octets, is_hop) {
+        if let Some(id) = self.adj_rib_in.sets.find(hash, octets, is_hop) {
             return id;
         }
         let hop = self.resolver.acquire(next_hop, out);
-        self.sets.insert(hash, octets, hop, view)
+        self.adj_rib_in.sets.insert(hash, octets, hop, view)
     }
 
     /// Releases the references of `imports`.

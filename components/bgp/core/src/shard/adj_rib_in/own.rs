@@ -3,7 +3,6 @@
 use crate::aggregate::AggregateAttributes;
 use crate::attributes::private::Private;
 use crate::attributes::{Origin, canonical};
-use crate::policy::vocabulary::NETWORK_PROTOCOL;
 use crate::shard::entry::{PathNumber, PathSet, PeerIndex};
 use crate::shard::resolver::Interest;
 use crate::shard::{Core, Shard};
@@ -79,18 +78,9 @@ impl<P: FamilyKey> Core<P> {
     /// Queues the entry of the default route for some peers: the decision, which leaves that route out, does not.
     fn queue_own_default(&mut self, source: PeerIndex, prefix: P, provenance: Provenance) {
         if source == PeerIndex::DEFAULT
-            && let Some(id) = self.find(prefix)
+            && let Some(id) = self.adj_rib_in.find(prefix)
         {
-            self.queue.push(&mut self.entries, id, provenance);
-        }
-    }
-
-    /// Returns the name of the protocol that a peer's routes come from.
-    pub(crate) fn protocol(&self, peer: PeerIndex) -> &str {
-        match self.sources.get(usize::from(peer.0)) {
-            Some(name) => name,
-            None if peer.is_own() => NETWORK_PROTOCOL,
-            None => "bgp",
+            self.loc_rib.queue.push(&mut self.adj_rib_in.entries, id, provenance);
         }
     }
 }
@@ -98,14 +88,7 @@ impl<P: FamilyKey> Core<P> {
 impl<P: FamilyKey> Shard<P> {
     /// Names a source of the router's own, for policies.
     pub fn set_source(&mut self, source: PeerIndex, name: Arc<str>) {
-        let sources = &mut self.core.sources;
-        let place = usize::from(source.0);
-        if source.is_own() {
-            while sources.len() <= place {
-                sources.push(Arc::from(NETWORK_PROTOCOL));
-            }
-            sources[place] = name;
-        }
+        self.core.context.set_source(source, name);
     }
 
     /// Originates a route of `source`, or ends the origination.
@@ -123,19 +106,19 @@ impl<P: FamilyKey> Shard<P> {
             core.withdraw(source, None, prefix, provenance, out);
             return self.pass_on_paths();
         };
-        let router_id = core.peers[usize::from(source.0)].info.router_id;
-        let octets = route.octets(core.local_as, router_id);
+        let router_id = core.adj_rib_in.peers[usize::from(source.0)].info.router_id;
+        let octets = route.octets(core.context.local_as, router_id);
         let next_hop = NextHop::at(P::Hop::default_route().addr().into());
-        let hash = core.seed.attributes(&octets, &next_hop);
+        let hash = core.adj_rib_in.seed.attributes(&octets, &next_hop);
         // The next hop is this router and nobody is asked about it: its set is found, or made with a hop that is let go.
         let resolver = &core.resolver;
-        let found = core.sets.find(hash, &octets, |hop| resolver.next_hop(hop) == Some(&next_hop));
+        let found = core.adj_rib_in.sets.find(hash, &octets, |hop| resolver.next_hop(hop) == Some(&next_hop));
         let set = found.unwrap_or_else(|| {
             let hop = core.resolver.acquire_own(next_hop);
-            let view = canonical::view(&octets, core.local_as);
-            core.sets.insert(hash, &octets, hop, view)
+            let view = canonical::view(&octets, core.context.local_as);
+            core.adj_rib_in.sets.insert(hash, &octets, hop, view)
         });
-        let attributes = match core.peers[usize::from(source.0)].import.clone() {
+        let attributes = match core.adj_rib_in.peers[usize::from(source.0)].import.clone() {
             None => PathSet::as_received(set),
             Some(policy) => core.import(&policy, source, prefix, set, &mut self.imports, out),
         };

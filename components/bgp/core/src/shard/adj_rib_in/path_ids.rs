@@ -24,25 +24,33 @@ impl<P: FamilyKey> Core<P> {
             return self.note_dropped(peer, prefix, DropCause::TooManyPaths);
         };
         self.announce(path, prefix, attributes, provenance, out);
-        if let Some(entry) = self.find(prefix) {
-            self.lanes.set_id(entry, path, path_id);
+        if let Some(entry) = self.adj_rib_in.find(prefix) {
+            self.adj_rib_in.lanes.set_id(entry, path, path_id);
         }
     }
 
     /// Returns the number for an announced path; `None` if the neighbor has [`MOST_PATHS`] paths of the prefix in its present session.
     fn place_path(&mut self, peer: PeerIndex, prefix: P, path_id: u32) -> Option<PathNumber> {
-        let Some(entry) = self.find(prefix) else { return Some(PathNumber::first_of(peer)) };
-        if let Some(position) = self.lanes.position_of_id(&self.entries, entry, peer, path_id) {
-            return Some(self.entries.paths(entry)[position].number);
+        let Some(entry) = self.adj_rib_in.find(prefix) else { return Some(PathNumber::first_of(peer)) };
+        if let Some(position) =
+            self.adj_rib_in.lanes.position_of_id(&self.adj_rib_in.entries, entry, peer, path_id)
+        {
+            return Some(self.adj_rib_in.entries.paths(entry)[position].number);
         }
-        let generation = self.peers[usize::from(peer.0)].generation;
+        let generation = self.adj_rib_in.peers[usize::from(peer.0)].generation;
         let (mut taken, mut stale) = (0_u64, None);
-        for path in self.entries.paths(entry).iter().filter(|path| self.lanes.peer(path.number) == peer) {
-            taken |= 1_u64.checked_shl(self.lanes.place(path.number).into()).unwrap_or(0);
+        for path in self
+            .adj_rib_in
+            .entries
+            .paths(entry)
+            .iter()
+            .filter(|path| self.adj_rib_in.lanes.peer(path.number) == peer)
+        {
+            taken |= 1_u64.checked_shl(self.adj_rib_in.lanes.place(path.number).into()).unwrap_or(0);
             stale = stale.or((path.generation != generation).then_some(path.number));
         }
         let free = taken.trailing_ones() as u16;
-        let free = if free < MOST_PATHS { self.lanes.number(peer, free) } else { None };
+        let free = if free < MOST_PATHS { self.adj_rib_in.lanes.number(peer, free) } else { None };
         // A neighbor that has restarted may announce its paths with other identifiers (RFC 7911, section 5).
         if let (None, Some(path)) = (free, stale) {
             self.note_removal(entry, path);
@@ -59,11 +67,11 @@ impl<P: FamilyKey> Core<P> {
         attributes: PathSet,
         out: &mut Outbox<Interest<P::Hop>>,
     ) {
-        let Some(path) = self.lanes.number(peer, restored.place) else { return };
+        let Some(path) = self.adj_rib_in.lanes.number(peer, restored.place) else { return };
         self.announce(path, prefix, attributes, Provenance::NONE, out);
-        let Some(entry) = self.find(prefix) else { return };
+        let Some(entry) = self.adj_rib_in.find(prefix) else { return };
         if let Some(id) = path_id {
-            self.lanes.set_id(entry, path, id);
+            self.adj_rib_in.lanes.set_id(entry, path, id);
         }
         if restored.is_stale {
             self.make_stale(entry, path);

@@ -83,7 +83,7 @@ impl<P: FamilyKey> Shard<P> {
     /// Sets the import policy of a peer, `None` to accept every route unchanged, and begins to decide on its stored routes again.
     /// Without `keeps_rejected`, rejected routes are not stored: after a change the caller asks the peer for its routes.
     pub fn set_import(&mut self, peer: PeerIndex, policy: Option<Arc<BoundPolicy>>, keeps_rejected: bool) {
-        let Some(known) = self.core.peers.get_mut(usize::from(peer.0)) else { return };
+        let Some(known) = self.core.adj_rib_in.peers.get_mut(usize::from(peer.0)) else { return };
         let has_changed = known.import != policy || (known.keeps_rejected && !keeps_rejected);
         known.import = policy;
         known.keeps_rejected = keeps_rejected;
@@ -102,7 +102,7 @@ impl<P: FamilyKey> Shard<P> {
         let Shard { core, refilter, .. } = self;
         let mut policies = policies_of(core, refilter);
         for _ in 0..limit {
-            let end = core.entries.end();
+            let end = core.adj_rib_in.entries.end();
             if !refilter.is_on() || end == 0 {
                 break;
             }
@@ -118,7 +118,7 @@ impl<P: FamilyKey> Shard<P> {
                 policies = policies_of(core, refilter);
             }
         }
-        if core.entries.end() == 0 {
+        if core.adj_rib_in.entries.end() == 0 {
             refilter.peers.clear();
         }
         policies.iter_mut().for_each(|(_, imports)| core.end_imports(imports, out));
@@ -130,7 +130,7 @@ fn policies_of<P: FamilyKey>(
     core: &Core<P>,
     refilter: &Refilter,
 ) -> Vec<(Option<Arc<BoundPolicy>>, Imports)> {
-    let policy = |known: &Refiltered| core.peers[usize::from(known.peer.0)].import.clone();
+    let policy = |known: &Refiltered| core.adj_rib_in.peers[usize::from(known.peer.0)].import.clone();
     refilter.peers.iter().map(|known| (policy(known), Imports::default())).collect()
 }
 
@@ -144,7 +144,7 @@ impl<P: FamilyKey> Core<P> {
         imports: &mut Imports,
         out: &mut Outbox<Interest<P::Hop>>,
     ) {
-        for path in self.lanes.paths_of(&self.entries, id, peer) {
+        for path in self.adj_rib_in.lanes.paths_of(&self.adj_rib_in.entries, id, peer) {
             self.import_path_again(id, (peer, path), policy, imports, out);
         }
     }
@@ -157,9 +157,9 @@ impl<P: FamilyKey> Core<P> {
         imports: &mut Imports,
         out: &mut Outbox<Interest<P::Hop>>,
     ) {
-        let Some(position) = self.entries.position(id, path) else { return };
-        let old: Option<Accepted> = self.best(id);
-        let path_before = self.entries.paths(id)[position];
+        let Some(position) = self.adj_rib_in.entries.position(id, path) else { return };
+        let old: Option<Accepted> = self.adj_rib_in.best(id);
+        let path_before = self.adj_rib_in.entries.paths(id)[position];
         let before = path_before.attributes;
         let (received, is_marked) = match self.received_again(peer, &path_before, out) {
             Received::Set(set, is_marked) => (set, is_marked),
@@ -168,17 +168,17 @@ impl<P: FamilyKey> Core<P> {
         let attributes = match policy {
             None => PathSet::as_received(received),
             Some(policy) => {
-                let prefix = self.entries[id].prefix;
+                let prefix = self.adj_rib_in.entries[id].prefix;
                 self.import(policy, peer, prefix, received, imports, out)
             }
         };
-        let is_kept = self.peers[usize::from(peer.0)].keeps_rejected;
-        let is_removed = !is_kept && self.sets.accepted(attributes).is_none();
+        let is_kept = self.adj_rib_in.peers[usize::from(peer.0)].keeps_rejected;
+        let is_removed = !is_kept && self.adj_rib_in.sets.accepted(attributes).is_none();
         // The path's reference.
-        let attributes = if self.is_still_damped(peer, path, self.entries[id].prefix, attributes) {
-            self.sets.imported(received, None)
+        let attributes = if self.is_still_damped(peer, path, self.adj_rib_in.entries[id].prefix, attributes) {
+            self.adj_rib_in.sets.imported(received, None)
         } else {
-            self.sets.retain_path(attributes);
+            self.adj_rib_in.sets.retain_path(attributes);
             attributes
         };
         if is_marked {
@@ -191,17 +191,17 @@ impl<P: FamilyKey> Core<P> {
             }
             return;
         }
-        self.entries.paths_mut(id)[position].attributes = attributes;
+        self.adj_rib_in.entries.paths_mut(id)[position].attributes = attributes;
         self.note_replaced(id, peer, before, attributes);
-        let has_changed = self.sets.accepted(attributes) != self.sets.accepted(before);
+        let has_changed = self.adj_rib_in.sets.accepted(attributes) != self.adj_rib_in.sets.accepted(before);
         if has_changed || is_marked {
             self.note_adj_rib_in(id, path);
         }
         if has_changed {
-            self.note_path(id, path);
+            self.changed_paths.note(id, path);
             self.decide(id, old, Provenance::NONE);
-            if self.entries.paths(id).len() > 1 {
-                self.mark_backup_due(id);
+            if self.adj_rib_in.entries.paths(id).len() > 1 {
+                self.loc_rib.mark_backup_due(&mut self.adj_rib_in, id);
             }
         }
         self.release_path(before, out);

@@ -6,11 +6,10 @@
 //! are decided on: under import policies that ask for the state, and under export views that do, whose outcome is compared with the one before. Fresh routes have the state of the new epoch
 //! at once. An epoch that comes while the walk is on adds its prefixes to the walk, which then goes once around from where it is.
 
-use super::import::{Imports, route_type};
-use crate::policy::{
-    BoundPolicy, Context, Memory, OriginData, PolicyRoute, Trace, path_asns, path_state, state,
-};
+use super::import::Imports;
+use crate::policy::{BoundPolicy, Memory, OriginData, Trace, path_asns, path_state, state};
 use crate::shard::entry::PeerIndex;
+use crate::shard::policy_context::route_type;
 use crate::shard::resolver::Interest;
 use crate::shard::{Accepted, Core, Shard};
 use crate::wire::FamilyKey;
@@ -105,8 +104,8 @@ impl Revalidation {
 impl<P: FamilyKey> Shard<P> {
     /// Takes another epoch of payloads.
     pub fn set_origins(&mut self, data: &OriginData) {
-        let before = core::mem::replace(&mut self.core.origins, data.table.clone());
-        if self.core.entries.end() > 0 && P::default_route().ip_key().is_some() {
+        let before = core::mem::replace(&mut self.core.context.origins, data.table.clone());
+        if self.core.adj_rib_in.entries.end() > 0 && P::default_route().ip_key().is_some() {
             self.revalidation.begin(&data.changed, before);
             self.validate_contributors();
         }
@@ -120,27 +119,27 @@ impl<P: FamilyKey> Shard<P> {
     /// Validates the routes of up to `limit` entries again.
     pub(crate) fn revalidate_slice(&mut self, limit: usize, out: &mut Outbox<Interest<P::Hop>>) {
         let mut results: Vec<(PeerIndex, Arc<BoundPolicy>, Imports)> = Vec::new();
-        let has_exports = self.groups.ask_for_validation();
+        let has_exports = self.adj_rib_out.ask_for_validation();
         // Most entries cost a look at their prefix, and no more.
         let mut left = limit.saturating_mul(LOOKS);
         while left > 0 {
-            let end = self.core.entries.end();
+            let end = self.core.adj_rib_in.entries.end();
             let id = self.revalidation.next.min(end.saturating_sub(1));
             let Some(walk) = &self.revalidation.walk else { break };
             if end == 0 {
                 self.revalidation.walk = None;
                 break;
             }
-            let prefix = self.core.entries[id].prefix.ip_key();
+            let prefix = self.core.adj_rib_in.entries[id].prefix.ip_key();
             let mut is_concerned = prefix.is_some_and(|prefix| walk.changed.covers(prefix));
             if !is_concerned && !walk.changed.has_no_customers() {
                 is_concerned = self.core.meets(id, &walk.changed);
-                left = left.saturating_sub(self.core.entries.paths(id).len());
+                left = left.saturating_sub(self.core.adj_rib_in.entries.paths(id).len());
             }
-            if is_concerned && !self.core.entries.is_vacant(id) {
+            if is_concerned && !self.core.adj_rib_in.entries.is_vacant(id) {
                 self.core.import_covered(id, &mut results, out);
                 if has_exports {
-                    self.groups.export_again(&self.core, id, &walk.before);
+                    self.adj_rib_out.export_again(&self.core, id, &walk.before);
                 }
                 self.revalidation.progress.covered += 1;
                 left = left.saturating_sub(LOOKS);
@@ -168,9 +167,13 @@ impl<P: FamilyKey> IpKeyOf for P {
 impl<P: FamilyKey> Core<P> {
     /// Returns true if an AS of a path of an entry is a changed customer.
     fn meets(&self, id: u32, changed: &ChangedPrefixes) -> bool {
-        let mut paths = self.entries.paths(id).iter();
+        let mut paths = self.adj_rib_in.entries.paths(id).iter();
         paths.any(|path| {
-            changed.meets(path_asns(self.sets.octets(&self.sets[self.sets.received(path.attributes)])))
+            changed.meets(path_asns(
+                self.adj_rib_in
+                    .sets
+                    .octets(&self.adj_rib_in.sets[self.adj_rib_in.sets.received(path.attributes)]),
+            ))
         })
     }
 
@@ -181,17 +184,23 @@ impl<P: FamilyKey> Core<P> {
         results: &mut Vec<(PeerIndex, Arc<BoundPolicy>, Imports)>,
         out: &mut Outbox<Interest<P::Hop>>,
     ) {
-        let asking = self.entries.paths(id).iter().map(|path| self.lanes.peer(path.number)).filter(|peer| {
-            let import = &self.peers[usize::from(peer.0)].import;
-            import.as_ref().is_some_and(|policy| policy.asks_for_validation())
-        });
+        let asking = self
+            .adj_rib_in
+            .entries
+            .paths(id)
+            .iter()
+            .map(|path| self.adj_rib_in.lanes.peer(path.number))
+            .filter(|peer| {
+                let import = &self.adj_rib_in.peers[usize::from(peer.0)].import;
+                import.as_ref().is_some_and(|policy| policy.asks_for_validation())
+            });
         let mut peers: SmallVec<[PeerIndex; 8]> = asking.collect();
         // A neighbor with several paths of the prefix is asking for each of them.
         peers.sort_unstable();
         peers.dedup();
         for peer in peers {
             let place = results.iter().position(|(known, ..)| *known == peer).unwrap_or_else(|| {
-                let import = self.peers[usize::from(peer.0)].import.clone();
+                let import = self.adj_rib_in.peers[usize::from(peer.0)].import.clone();
                 let policy = import.unwrap_or_else(BoundPolicy::reject_all);
                 results.push((peer, policy, Imports::default()));
                 results.len() - 1
@@ -209,7 +218,7 @@ impl<P: FamilyKey> Core<P> {
         path: Accepted,
         before: &[Option<Arc<VrpTable>>],
     ) -> bool {
-        let now = self.changes_under(policy, id, path, self.origins.as_deref());
+        let now = self.changes_under(policy, id, path, self.context.origins.as_deref());
         let was_other =
             |table: &Option<Arc<VrpTable>>| self.changes_under(policy, id, path, table.as_deref()) != now;
         before.is_empty() || before.iter().any(was_other)
@@ -223,11 +232,8 @@ impl<P: FamilyKey> Core<P> {
         path: Accepted,
         origins: Option<&VrpTable>,
     ) -> Option<Trace> {
-        let set = &self.sets[path.set];
-        let prefix = AnyPrefix::of(self.entries[id].prefix);
-        let (octets, hop) = (self.sets.octets(set), self.next_hop_of(set.hop));
-        let context = Context { origins, ..self.context(path.peer) };
-        let mut route = PolicyRoute::new(prefix, octets, &set.view, hop, context);
+        let prefix = self.adj_rib_in.entries[id].prefix;
+        let mut route = self.context.route_under(&self.adj_rib_in, &self.resolver, prefix, path, origins);
         let mut memory = Memory::new(policy);
         policy.decide(&mut route, &mut memory).is_accepted.then(|| memory.trace())
     }
@@ -239,8 +245,14 @@ impl<P: FamilyKey> Core<P> {
         set: crate::shard::entry::sets::SetId,
         table: Option<&VrpTable>,
     ) -> Validity {
-        let kind = route_type(peer, &self.peers[usize::from(peer.0)].info);
-        state(table, prefix, self.sets.octets(&self.sets[set]), kind, self.local_as)
+        let kind = route_type(peer, &self.adj_rib_in.peers[usize::from(peer.0)].info);
+        state(
+            table,
+            prefix,
+            self.adj_rib_in.sets.octets(&self.adj_rib_in.sets[set]),
+            kind,
+            self.context.local_as,
+        )
     }
 
     /// Returns the verification of the path of a peer's route with the attributes of a set.
@@ -250,8 +262,13 @@ impl<P: FamilyKey> Core<P> {
         prefix: P,
         set: crate::shard::entry::sets::SetId,
     ) -> PathValidity {
-        let check = self.peers[usize::from(peer.0)].info.path_check;
-        path_state(self.origins.as_deref(), prefix.ip_key(), self.sets.octets(&self.sets[set]), check)
+        let check = self.adj_rib_in.peers[usize::from(peer.0)].info.path_check;
+        path_state(
+            self.context.origins.as_deref(),
+            prefix.ip_key(),
+            self.adj_rib_in.sets.octets(&self.adj_rib_in.sets[set]),
+            check,
+        )
     }
 
     /// Returns the validation state of a peer's route with the attributes of a set.
@@ -261,7 +278,7 @@ impl<P: FamilyKey> Core<P> {
         prefix: P,
         set: crate::shard::entry::sets::SetId,
     ) -> Validity {
-        self.state_of(peer, prefix.ip_key(), set, self.origins.as_deref())
+        self.state_of(peer, prefix.ip_key(), set, self.context.origins.as_deref())
     }
 }
 

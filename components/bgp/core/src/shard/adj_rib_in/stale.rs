@@ -14,7 +14,7 @@ use sluice_machine::Outbox;
 impl<P: FamilyKey> Shard<P> {
     /// Makes the routes of a peer stale whose session goes on: routes that are not announced again go with [`Shard::drop_stale`] (RFC 7313).
     pub fn mark_stale(&mut self, peer: PeerIndex) {
-        if let Some(peer) = self.core.peers.get_mut(usize::from(peer.0)) {
+        if let Some(peer) = self.core.adj_rib_in.peers.get_mut(usize::from(peer.0)) {
             let is_full = peer.is_full;
             peer.end_session(Retention::Session);
             peer.is_full = is_full;
@@ -25,7 +25,7 @@ impl<P: FamilyKey> Shard<P> {
     /// Makes the stale routes of a peer long-lived stale ones, by the community LLGR_STALE; routes with NO_LLGR are removed (RFC 9494,
     /// section 4.2). The walk of changed policies visits the routes.
     pub fn mark_long_lived(&mut self, peer: PeerIndex) {
-        if let Some(known) = self.core.peers.get_mut(usize::from(peer.0))
+        if let Some(known) = self.core.adj_rib_in.peers.get_mut(usize::from(peer.0))
             && known.stale > 0
         {
             known.long_lived = Some(known.generation.wrapping_sub(1));
@@ -35,7 +35,7 @@ impl<P: FamilyKey> Shard<P> {
 
     /// Gives the stale routes of a peer to the deletion stage.
     pub fn drop_stale(&mut self, peer: PeerIndex) {
-        if let Some(peer) = self.core.peers.get_mut(usize::from(peer.0)) {
+        if let Some(peer) = self.core.adj_rib_in.peers.get_mut(usize::from(peer.0)) {
             (peer.overdue, peer.stale_sessions, peer.long_lived) = (peer.stale, 0, None);
             self.deletion.is_on = true;
         }
@@ -58,9 +58,11 @@ impl<P: FamilyKey> Core<P> {
         path: &Path,
         out: &mut Outbox<Interest<P::Hop>>,
     ) -> Received {
-        let set = self.sets.received(path.attributes);
-        let octets = self.sets.octets(&self.sets[set]);
-        if !self.peers[usize::from(peer.0)].is_long_lived(path.generation) || long_lived::is_stale(octets) {
+        let set = self.adj_rib_in.sets.received(path.attributes);
+        let octets = self.adj_rib_in.sets.octets(&self.adj_rib_in.sets[set]);
+        if !self.adj_rib_in.peers[usize::from(peer.0)].is_long_lived(path.generation)
+            || long_lived::is_stale(octets)
+        {
             return Received::Set(set, false);
         }
         if long_lived::is_refused(octets) {
@@ -68,20 +70,20 @@ impl<P: FamilyKey> Core<P> {
         }
         let mut marked = Vec::new();
         long_lived::put_stale(octets, &mut marked);
-        let Some(next_hop) = self.resolver.next_hop(self.sets[set].hop).cloned() else {
+        let Some(next_hop) = self.resolver.next_hop(self.adj_rib_in.sets[set].hop).cloned() else {
             return Received::Refused;
         };
-        let view = canonical::view(&marked, self.local_as);
+        let view = canonical::view(&marked, self.context.local_as);
         Received::Set(self.intern_octets(&marked, next_hop, view, out), true)
     }
 
     /// Makes a path stale that another process had as a stale path.
     pub(crate) fn make_stale(&mut self, entry: u32, path: PathNumber) {
-        let peer = self.lanes.peer(path);
-        let Some(position) = self.entries.position(entry, path) else { return };
-        let known = &mut self.peers[usize::from(peer.0)];
+        let peer = self.adj_rib_in.lanes.peer(path);
+        let Some(position) = self.adj_rib_in.entries.position(entry, path) else { return };
+        let known = &mut self.adj_rib_in.peers[usize::from(peer.0)];
         known.stale_sessions = 1;
         known.stale += 1;
-        self.entries.paths_mut(entry)[position].generation = known.generation.wrapping_sub(1);
+        self.adj_rib_in.entries.paths_mut(entry)[position].generation = known.generation.wrapping_sub(1);
     }
 }

@@ -8,9 +8,8 @@ use super::export_view::ExportView;
 use super::item::{Item, OutcomeId, Source};
 use super::paths_out::PathsOut;
 use super::reexport::Reexport;
-use crate::shard::Core;
-use crate::shard::entry::{Pages, PeerIndex};
-use crate::shard::queue::Cursor;
+use crate::shard::entry::{Entries, Pages, PeerIndex};
+use crate::shard::queue::{Cursor, Queue};
 use crate::wire::FamilyKey;
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
@@ -115,25 +114,26 @@ impl Branch {
     /// Takes up to `limit` changes from the queue, then up to `limit` entries of the dump and of those due. `export` returns the
     /// source and the outcome of an entry's path for the peers; `None` if none is exported. An entry is taken at most once.
     #[inline(always)]
-    pub fn gather<P: FamilyKey>(
+    pub(in crate::shard) fn gather<P: FamilyKey>(
         &mut self,
-        core: &Core<P>,
+        queue: &Queue,
+        entries: &Entries<P>,
         limit: usize,
         mut export: impl FnMut(u32) -> Option<(PeerIndex, OutcomeId)>,
         items: &mut Vec<Item>,
     ) {
-        self.adj_rib_out.reach(core.entries.end());
+        self.adj_rib_out.reach(entries.end());
         let mut cursor = self.cursor;
-        core.queue.read(&core.entries, &mut cursor, limit, |entry, provenance| {
+        queue.read(entries, &mut cursor, limit, |entry, provenance| {
             self.visit(entry, provenance, &mut export, items);
             true
         });
         self.cursor = cursor;
         if !self.due.is_empty() {
-            self.gather_due(core, limit, &mut export, items);
+            self.gather_due(queue, entries, limit, &mut export, items);
         }
         if self.dump.is_some() {
-            self.gather_dump(core, limit, export, items);
+            self.gather_dump(entries, limit, export, items);
         }
     }
 
@@ -141,7 +141,8 @@ impl Branch {
     #[inline(never)]
     fn gather_due<P: FamilyKey>(
         &mut self,
-        core: &Core<P>,
+        queue: &Queue,
+        entries: &Entries<P>,
         limit: usize,
         export: &mut impl FnMut(u32) -> Option<(PeerIndex, OutcomeId)>,
         items: &mut Vec<Item>,
@@ -152,7 +153,7 @@ impl Branch {
         }
         for _ in 0..limit {
             let Some(entry) = self.due.pop_first() else { break };
-            if !core.queue.is_pending(&core.entries, entry, self.cursor) {
+            if !queue.is_pending(entries, entry, self.cursor) {
                 self.visit(entry, Provenance::NONE, export, items);
             }
         }
@@ -162,7 +163,7 @@ impl Branch {
     #[inline(never)]
     fn gather_dump<P: FamilyKey>(
         &mut self,
-        core: &Core<P>,
+        entries: &Entries<P>,
         limit: usize,
         mut export: impl FnMut(u32) -> Option<(PeerIndex, OutcomeId)>,
         items: &mut Vec<Item>,
@@ -172,16 +173,16 @@ impl Branch {
             self.dump = Some(dump);
             return;
         }
-        let to = core.entries.end().min(dump.next + limit as u32);
+        let to = entries.end().min(dump.next + limit as u32);
         for entry in dump.next..to {
             let known = self.advertised(entry) != Source::NONE;
-            let vacant = core.entries.is_vacant(entry);
+            let vacant = entries.is_vacant(entry);
             if !vacant && (dump.again || !known) {
                 self.visit(entry, Provenance::NONE, &mut export, items);
             }
         }
         dump.next = to;
-        self.dump = (to < core.entries.end()).then_some(dump);
+        self.dump = (to < entries.end()).then_some(dump);
     }
 
     #[inline(always)]

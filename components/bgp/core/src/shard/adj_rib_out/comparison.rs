@@ -44,7 +44,7 @@ impl Comparison {
             (Some(before), Some(after)) => (before, after),
             (before, after) => return was_told || before.is_some() != after.is_some(),
         };
-        let best = core.best_towards(new, entry).filter(|_| source == new_source);
+        let best = new.best_path(&core.adj_rib_in, entry).filter(|_| source == new_source);
         let Some(best) = best else { return true };
         let Comparison { old: olds, new: news, exported: [one, other], alike } = self;
         let is_alike = *alike.entry((before, after, Source::of(best.peer))).or_insert_with(|| {
@@ -69,10 +69,10 @@ impl Branch {
         comparison.clear();
         if let Some((mut range, old)) = walk.parts.pop_front() {
             let to = range.end.min(range.start.saturating_add(limit as u32));
-            for entry in range.start..to.min(core.entries.end()) {
+            for entry in range.start..to.min(core.adj_rib_in.entries.end()) {
                 let is_other = walk.fresh.remove(&entry)
-                    || core.entries.is_vacant(entry)
-                    || core.queue.is_pending(&core.entries, entry, self.cursor);
+                    || core.adj_rib_in.entries.is_vacant(entry)
+                    || core.loc_rib.queue.is_pending(&core.adj_rib_in.entries, entry, self.cursor);
                 if !is_other {
                     let was_told = self.advertised(entry) != Source::NONE;
                     if comparison.differs(core, entry, was_told, &old, view) {
@@ -81,7 +81,7 @@ impl Branch {
                 }
             }
             range.start = to;
-            if !range.is_empty() && to < core.entries.end() {
+            if !range.is_empty() && to < core.adj_rib_in.entries.end() {
                 walk.parts.push_front((range, old));
             }
         }

@@ -32,9 +32,9 @@ impl<'a> Subject<'a> {
     /// The attributes of a path as its set has them.
     #[inline(always)]
     pub fn of<P: FamilyKey>(core: &'a Core<P>, path: Accepted) -> Self {
-        let set = &core.sets[path.set];
+        let set = &core.adj_rib_in.sets[path.set];
         Subject {
-            octets: core.sets.octets(set),
+            octets: core.adj_rib_in.sets.octets(set),
             view: &set.view,
             next_hop: core.resolver.next_hop(set.hop).copied(),
             peer: path.peer,
@@ -101,7 +101,7 @@ impl Exported {
     #[inline(always)]
     pub fn make<P: FamilyKey>(&mut self, core: &Core<P>, route: &Subject<'_>, key: &ExportView) {
         let originated = route.peer.is_own();
-        let source = &core.peers[usize::from(route.peer.0)].info;
+        let source = &core.adj_rib_in.peers[usize::from(route.peer.0)].info;
         let from_inside = source.internal;
         // What an internal peer told is told to internal peers by reflection only.
         let reflection = key.reflection.filter(|_| from_inside);
@@ -146,7 +146,7 @@ impl Exported {
         .into_iter()
         .fold(0_u64, |missing, (code, is_needed)| missing | u64::from(is_needed) << code);
         let own = Own {
-            presented_as: key.presented_as(core.local_as),
+            presented_as: key.presented_as(core.context.local_as),
             local_pref: route.view.local_pref,
             originator: source.router_id,
             key,
@@ -160,7 +160,7 @@ impl Exported {
             // Nor is it missing if it is this one.
             missing &= !(before << 1 | 1);
             match attribute.code {
-                code::AS_PATH => self.put_path(attribute.value, core.local_as, key),
+                code::AS_PATH => self.put_path(attribute.value, core.context.local_as, key),
                 // RFC 4271, section 5.1.4: a neighbor's MED is not for other neighbors.
                 code::MULTI_EXIT_DISC
                     if !key.internal && !key.transparent && !originated && !route.has_own_med => {}

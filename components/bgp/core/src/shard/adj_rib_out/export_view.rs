@@ -4,8 +4,8 @@ use crate::attributes::{Reach, canonical};
 use crate::orf::PrefixFilter;
 use crate::policy::BoundPolicy;
 use crate::relationship::Relationship;
-use crate::shard::entry::{PeerIndex, PeerInfo};
-use crate::shard::{Accepted, Core};
+use crate::shard::Accepted;
+use crate::shard::entry::{AdjRibIn, PathNumber, PeerIndex, PeerInfo};
 use crate::wire::attribute::code;
 use crate::wire::{FamilyKey, MAX_EXTENDED_LEN, MAX_MESSAGE_LEN, PATH_ID_LEN};
 use alloc::sync::Arc;
@@ -130,11 +130,32 @@ pub struct ExportView {
 }
 
 impl ExportView {
+    /// Returns the path of an entry that peers with the view are sent: the best one, or the router's own default route.
+    #[inline(always)]
+    pub(crate) fn best_path<P: FamilyKey>(&self, adj_rib_in: &AdjRibIn<P>, id: u32) -> Option<Accepted> {
+        match &self.default_route {
+            Some(_) if adj_rib_in.entries[id].prefix.len() == 0 => {
+                adj_rib_in.own_default(id).or_else(|| adj_rib_in.best(id))
+            }
+            _ => adj_rib_in.best(id),
+        }
+    }
+
+    /// Returns the number of the path that peers with the view are sent: see [`ExportView::best_path`].
+    pub(crate) fn best_number<P: FamilyKey>(&self, adj_rib_in: &AdjRibIn<P>, id: u32) -> Option<PathNumber> {
+        let default = PathNumber::first_of(PeerIndex::DEFAULT);
+        let best = || adj_rib_in.entries.best(id).map(|path| path.number);
+        match self.best_path(adj_rib_in, id)?.peer {
+            PeerIndex::DEFAULT => Some(default),
+            _ => best(),
+        }
+    }
+
     /// Returns true if the rules of BGP allow peers with this view to be sent a path: internal peers are sent no routes of internal
     /// peers (RFC 4271, section 9.2) that are not reflected, and communities and roles bound the reach of routes.
     #[inline(always)]
-    pub(crate) fn may_export<P: FamilyKey>(&self, core: &Core<P>, path: Accepted) -> bool {
-        let info = &core.peers[usize::from(path.peer.0)].info;
+    pub(crate) fn may_export<P: FamilyKey>(&self, adj_rib_in: &AdjRibIn<P>, path: Accepted) -> bool {
+        let info = &adj_rib_in.peers[usize::from(path.peer.0)].info;
         let reach = match self.relationship {
             _ if self.internal => Reach::OwnAs,
             // RFC 9234, section 5, egress 2; a neighbor without a relationship is sent as if there were no marks.
@@ -143,19 +164,25 @@ impl ExportView {
             Some(_) => Reach::Everybody,
         };
         self.passes(info)
-            && (core.sets[path.set].view.reach >= reach || self.ignores_communities(core, path, reach))
-            && (self.long_lived_stale || !core.sets.is_long_lived(path.set))
+            && (adj_rib_in.sets[path.set].view.reach >= reach
+                || self.ignores_communities(adj_rib_in, path, reach))
+            && (self.long_lived_stale || !adj_rib_in.sets.is_long_lived(path.set))
     }
 
     /// Returns true if communities do not bound the reach of a path: a route server does not process those of its clients (RFC 7947, section
     /// 2.2.4). ONLY_TO_CUSTOMER is no community.
     #[cold]
-    fn ignores_communities<P: FamilyKey>(&self, core: &Core<P>, path: Accepted, reach: Reach) -> bool {
+    fn ignores_communities<P: FamilyKey>(
+        &self,
+        adj_rib_in: &AdjRibIn<P>,
+        path: Accepted,
+        reach: Reach,
+    ) -> bool {
         let is_marked = || {
-            let set = &core.sets[path.set];
-            canonical::find(core.sets.octets(set), code::ONLY_TO_CUSTOMER).is_some()
+            let set = &adj_rib_in.sets[path.set];
+            canonical::find(adj_rib_in.sets.octets(set), code::ONLY_TO_CUSTOMER).is_some()
         };
-        let is_of_client = !path.peer.is_own() && !core.peers[usize::from(path.peer.0)].info.internal;
+        let is_of_client = !path.peer.is_own() && !adj_rib_in.peers[usize::from(path.peer.0)].info.internal;
         self.transparent && is_of_client && (reach <= Reach::Customers || !is_marked())
     }
 

@@ -10,7 +10,7 @@ use super::export::{Exported, Subject, announcement_overhead};
 use super::export_view::ExportView;
 use super::item::{CHANGED, Item, OutcomeId, Source};
 use crate::attributes::{REMOVABLE, canonical};
-use crate::policy::{BoundPolicy, DecidedBy, Edited, Memory, PolicyRoute, Trace};
+use crate::policy::{BoundPolicy, DecidedBy, Edited, Memory, Trace};
 use crate::shard::entry::{PeerIndex, SetId};
 use crate::shard::{Accepted, Core};
 use crate::wire::FamilyKey;
@@ -18,7 +18,6 @@ use alloc::vec::Vec;
 use core::hash::BuildHasher;
 use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashTable};
-use sluice_base::AnyPrefix;
 use smallvec::SmallVec;
 
 /// Octets of a message that are enough for a prefix and for what the export rules add to stored attributes (RFC 4271, section 9.2).
@@ -73,7 +72,7 @@ impl Exporter {
         view: &ExportView,
         entry: u32,
     ) -> Option<(PeerIndex, OutcomeId)> {
-        let best = core.best_towards(view, entry)?;
+        let best = view.best_path(&core.adj_rib_in, entry)?;
         Some((best.peer, self.export(core, view, entry, best)?))
     }
 
@@ -86,12 +85,18 @@ impl Exporter {
         entry: u32,
         best: Accepted,
     ) -> Option<OutcomeId> {
-        let is_kept = core.is_suppressed(entry, best) || !view.wants(core.entries[entry].prefix);
-        if is_kept || !view.may_export(core, best) {
+        let is_kept = core.loc_rib.aggregates.is_suppressed(
+            &core.adj_rib_in,
+            &core.resolver,
+            &core.context,
+            entry,
+            best,
+        ) || !view.wants(core.adj_rib_in.entries[entry].prefix);
+        if is_kept || !view.may_export(&core.adj_rib_in, best) {
             return None;
         }
         let (outcome, len) = match view.policy_for(best.peer) {
-            None => (OutcomeId::unchanged(best.set), core.sets[best.set].stored.len()),
+            None => (OutcomeId::unchanged(best.set), core.adj_rib_in.sets[best.set].stored.len()),
             Some(policy) => {
                 let outcome = self.decide(core, policy, entry, best)?;
                 (outcome, self.subject(core, outcome, best).octets.len())
@@ -114,7 +119,7 @@ impl Exporter {
         outcome: OutcomeId,
         best: Accepted,
     ) -> Option<OutcomeId> {
-        let next_hop = core.next_hop_of(core.sets[best.set].hop);
+        let next_hop = core.resolver.next_hop_of(core.adj_rib_in.sets[best.set].hop);
         let mut edited = self.subject(core, outcome, best).to_edited(next_hop);
         let mut removed = Removed::new();
         for code in REMOVABLE {
@@ -148,7 +153,7 @@ impl Exporter {
         }
         let is_reduced = |item: &&Item| item.outcome.is_some_and(|outcome| !self.removed(outcome).is_empty());
         let paths = items.iter().filter(is_reduced).filter_map(|item| item.source.path());
-        paths.map(|path| Source::of(core.lanes.peer(path))).collect()
+        paths.map(|path| Source::of(core.adj_rib_in.lanes.peer(path))).collect()
     }
 
     /// Returns the attributes of an outcome for a path.
@@ -188,10 +193,8 @@ impl Exporter {
                 return Some(*outcome);
             }
         }
-        let set = &core.sets[best.set];
-        let prefix = AnyPrefix::of(core.entries[entry].prefix);
-        let (octets, hop) = (core.sets.octets(set), core.next_hop_of(set.hop));
-        let mut route = PolicyRoute::new(prefix, octets, &set.view, hop, core.context(best.peer));
+        let prefix = core.adj_rib_in.entries[entry].prefix;
+        let mut route = core.context.route(&core.adj_rib_in, &core.resolver, prefix, best);
         if !policy.decide(&mut route, &mut row.memory).is_accepted {
             row.is_rejected = true;
             return None;
@@ -219,10 +222,8 @@ impl Exporter {
         best: Accepted,
     ) -> Option<DecidedBy> {
         let policy = view.policy_for(best.peer)?;
-        let set = &core.sets[best.set];
-        let prefix = AnyPrefix::of(core.entries[entry].prefix);
-        let (octets, hop) = (core.sets.octets(set), core.next_hop_of(set.hop));
-        let mut route = PolicyRoute::new(prefix, octets, &set.view, hop, core.context(best.peer));
+        let prefix = core.adj_rib_in.entries[entry].prefix;
+        let mut route = core.context.route(&core.adj_rib_in, &core.resolver, prefix, best);
         let outcome = policy.decide(&mut route, &mut Memory::new(policy));
         policy.decided_by(&outcome).filter(|_| !outcome.is_accepted)
     }

@@ -2,7 +2,7 @@
 
 use super::filled::Filled;
 use super::group::{Group, Member, Pending, Refresh};
-use super::groups::{BLOCK_CHANGES, Groups, MOST_BLOCKS};
+use super::groups::{AdjRibOut, BLOCK_CHANGES, MOST_BLOCKS};
 use super::item::Source;
 use super::next_hops::NextHopsFor;
 use super::pack::{Block, Sent};
@@ -13,7 +13,7 @@ use crate::wire::FamilyKey;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-impl<P: FamilyKey> Groups<P> {
+impl<P: FamilyKey> AdjRibOut<P> {
     /// Fills `out` with UPDATEs for `peer`, up to about `limit` octets; `hop` has the next hops to advertise to the peer.
     pub fn fill(
         &mut self,
@@ -59,7 +59,7 @@ impl<P: FamilyKey> Groups<P> {
                 member.refresh = Refresh::None;
                 return Filled::EndOfRefresh(number);
             }
-            if group.branch.is_idle(core.queue.end()) {
+            if group.branch.is_idle(core.loc_rib.queue.end()) {
                 if self.groups.len() > 1 {
                     self.merge(core, index);
                 }
@@ -105,8 +105,10 @@ impl<P: FamilyKey> Groups<P> {
         // ORIGINATOR_ID is made of the peer of a route (RFC 4456, section 8).
         let reflects = group.view.reflection.is_some();
         let watched = |source: Source| {
-            let Some(peer) = source.path().map(|path| core.lanes.peer(path)) else { return Source::NONE };
-            let is_originator = || reflects && core.peers[usize::from(peer.0)].info.internal;
+            let Some(peer) = source.path().map(|path| core.adj_rib_in.lanes.peer(path)) else {
+                return Source::NONE;
+            };
+            let is_originator = || reflects && core.adj_rib_in.peers[usize::from(peer.0)].info.internal;
             let is_member = places.get(usize::from(peer.0)) == Some(&number);
             if is_member || is_originator() { Source::of(peer) } else { Source::NONE }
         };
@@ -122,7 +124,7 @@ impl<P: FamilyKey> Groups<P> {
 
     /// Merges a settled group into a settled group of an equal view.
     fn merge(&mut self, core: &Core<P>, index: usize) {
-        let queue_end = core.queue.end();
+        let queue_end = core.loc_rib.queue.end();
         let Some(group) = self.groups[index].as_ref().filter(|g| g.is_settled(queue_end)) else { return };
         let view = &group.view;
         // Several paths are selected by what is known of their next hops now. Until the entries of a changed next hop are decided again, of two
@@ -158,7 +160,7 @@ impl<P: FamilyKey> Groups<P> {
             }
         }
         for mut group in told {
-            while !group.branch.is_idle(core.queue.end()) {
+            while !group.branch.is_idle(core.loc_rib.queue.end()) {
                 self.exporter.clear();
                 group.branch.gather_for(
                     core,

@@ -35,8 +35,8 @@ const NO_GROUP: u32 = u32::MAX;
 /// slow members stay together.
 pub(super) const MOST_BLOCKS: usize = 16;
 
-/// The update groups of a shard.
-pub(crate) struct Groups<P: FamilyKey> {
+/// The Adj-RIBs-Out of all peers, by update group (RFC 4271, section 3.2): the routes that the members of each group were sent.
+pub(crate) struct AdjRibOut<P: FamilyKey> {
     pub(super) groups: Vec<Option<Group<P>>>,
     /// The number of each peer's group, by peer; [`NO_GROUP`] for a peer without a group.
     pub(super) places: Vec<u32>,
@@ -55,9 +55,9 @@ pub(crate) struct Groups<P: FamilyKey> {
     pub sent_blocks: Vec<SentBlock>,
 }
 
-impl<P: FamilyKey> Default for Groups<P> {
+impl<P: FamilyKey> Default for AdjRibOut<P> {
     fn default() -> Self {
-        Groups {
+        AdjRibOut {
             groups: Vec::new(),
             places: Vec::new(),
             packer: Packer::default(),
@@ -72,7 +72,7 @@ impl<P: FamilyKey> Default for Groups<P> {
     }
 }
 
-impl<P: FamilyKey> Groups<P> {
+impl<P: FamilyKey> AdjRibOut<P> {
     /// Puts a checking stage before the PeerOut of a peer, or of all peers without one; or removes it.
     pub fn check(&mut self, peer: Option<PeerIndex>, on: bool) {
         self.checked.set(peer, on);
@@ -242,8 +242,8 @@ impl<P: FamilyKey> Groups<P> {
     pub fn export_again(&mut self, core: &Core<P>, entry: u32, before: &[Option<Arc<VrpTable>>]) {
         for group in self.groups.iter_mut().flatten().filter(|group| group.view.asks_for_validation()) {
             if let Some(paths_out) = &mut group.branch.paths_out {
-                for path in core.entries.paths(entry).iter().map(|path| path.number) {
-                    let is_other = core.path(entry, path).is_some_and(|found| {
+                for path in core.adj_rib_in.entries.paths(entry).iter().map(|path| path.number) {
+                    let is_other = core.adj_rib_in.path(entry, path).is_some_and(|found| {
                         let mut policies =
                             group.view.policy_for(found.peer).into_iter().chain(&group.view.further);
                         policies.any(|policy| core.decides_otherwise(policy, entry, found, before))
@@ -254,12 +254,14 @@ impl<P: FamilyKey> Groups<P> {
                 }
                 continue;
             }
-            let best = core.best_towards(&group.view, entry);
+            let best = group.view.best_path(&core.adj_rib_in, entry);
             let is_other = best.is_some_and(|best| {
                 let policy = group.view.policy_for(best.peer);
                 policy.is_some_and(|policy| core.decides_otherwise(policy, entry, best, before))
             });
-            if is_other && !core.queue.is_pending(&core.entries, entry, group.branch.cursor) {
+            if is_other
+                && !core.loc_rib.queue.is_pending(&core.adj_rib_in.entries, entry, group.branch.cursor)
+            {
                 group.branch.due.insert(entry);
             }
         }

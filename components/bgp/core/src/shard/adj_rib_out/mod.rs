@@ -22,7 +22,7 @@ pub(crate) use export::{Exported, put_address};
 pub use export_view::{DefaultRoute, ExportView, OtherAs, Reflection, SentCommunities, SentPaths};
 pub(crate) use exporter::Exporter;
 pub use filled::Filled;
-pub(crate) use groups::Groups;
+pub(crate) use groups::AdjRibOut;
 pub(crate) use item::{Item, OutcomeId, Source};
 pub use next_hops::NextHopsFor;
 pub use pack::Sent;

@@ -278,7 +278,7 @@ impl<P: FamilyKey> Run<'_, P> {
         let mut count = 0;
         while let Some(((_, index), later)) = self.order.split_first() {
             let item = &self.items[*index as usize];
-            let prefix = self.core.entries[item.entry].prefix;
+            let prefix = self.core.adj_rib_in.entries[item.entry].prefix;
             let path_id_len = if self.has_path_ids { PATH_ID_LEN } else { 0 };
             if out.len() + path_id_len + prefix.wire_len() > limit {
                 break;
@@ -296,7 +296,7 @@ impl<P: FamilyKey> Run<'_, P> {
     #[inline(never)]
     fn put_path_id(&self, item: &Item, out: &mut Vec<u8>) {
         if let Some(path) = item.source.path().or(item.before.path()) {
-            out.extend_from_slice(&self.core.lanes.sent_id(path).to_be_bytes());
+            out.extend_from_slice(&self.core.adj_rib_in.lanes.sent_id(path).to_be_bytes());
         }
     }
 }
@@ -346,8 +346,8 @@ impl Packer {
 /// Returns the path and the outcome of an announcement.
 fn subject_of<P: FamilyKey>(core: &Core<P>, view: &ExportView, item: &Item) -> Option<(Accepted, OutcomeId)> {
     let path = match (view.paths, item.source.path()) {
-        (Some(_), Some(path)) => core.path(item.entry, path),
-        _ => core.best_towards(view, item.entry),
+        (Some(_), Some(path)) => core.adj_rib_in.path(item.entry, path),
+        _ => view.best_path(&core.adj_rib_in, item.entry),
     };
     path.zip(item.outcome)
 }

@@ -32,9 +32,9 @@ impl Branch {
     ) {
         let Some(mut paths_out) = self.paths_out.take() else { return };
         let core = export.core;
-        paths_out.few.reach(core.entries.end());
+        paths_out.few.reach(core.adj_rib_in.entries.end());
         let mut cursor = self.cursor;
-        core.queue.read(&core.entries, &mut cursor, limit, |entry, provenance| {
+        core.loc_rib.queue.read(&core.adj_rib_in.entries, &mut cursor, limit, |entry, provenance| {
             self.visit_paths(&mut paths_out, export, (entry, false), provenance, items);
             items.len() < limit
         });
@@ -46,7 +46,7 @@ impl Branch {
             self.visit_paths(&mut paths_out, export, (entry, false), Provenance::NONE, items);
         }
         if let Some(mut dump) = self.dump.take_if(|dump| items.is_empty() || !dump.again) {
-            let end = core.entries.end();
+            let end = core.adj_rib_in.entries.end();
             let to = end.min(dump.next.saturating_add(limit as u32));
             while dump.next < to && items.len() < limit {
                 let entry = dump.next;
@@ -75,14 +75,14 @@ impl Branch {
         let is_selected = |path: &PathNumber| selected.iter().any(|(number, _)| number == path);
         for path in sent.iter().filter(|path| !is_selected(path)) {
             let before = Source::of_path(*path);
-            self.count(Source::of(core.lanes.peer(*path)), |n| n - 1);
+            self.count(Source::of(core.adj_rib_in.lanes.peer(*path)), |n| n - 1);
             self.advertised_count -= 1;
             items.push(Item { entry, outcome: None, source: Source::NONE, before, provenance });
         }
         for (path, outcome) in &selected {
             let (source, is_sent) = (Source::of_path(*path), sent.contains(path));
             if !is_sent {
-                self.count(Source::of(core.lanes.peer(*path)), |n| n + 1);
+                self.count(Source::of(core.adj_rib_in.lanes.peer(*path)), |n| n + 1);
                 self.advertised_count += 1;
             }
             if again || !is_sent || due.contains(path) {
@@ -108,31 +108,23 @@ impl Branch {
         if self.paths_out.is_some() {
             self.gather_paths(&mut Export { core, view, exporter }, limit, items);
         } else {
-            self.gather(core, limit, |entry| exporter.best(core, view, entry), items);
+            self.gather(
+                &core.loc_rib.queue,
+                &core.adj_rib_in.entries,
+                limit,
+                |entry| exporter.best(core, view, entry),
+                items,
+            );
         }
     }
 }
 
 impl<P: FamilyKey> Core<P> {
-    /// Notes a changed path of an entry for groups whose members are sent several paths.
-    #[inline(always)]
-    pub(crate) fn note_path(&mut self, entry: u32, path: PathNumber) {
-        if self.notes_paths {
-            self.changed_paths.push((entry, path));
-        }
-    }
-
-    /// Returns a path of an entry that import policy accepted.
-    pub(crate) fn path(&self, entry: u32, number: PathNumber) -> Option<Accepted> {
-        let path = self.entries.paths(entry).get(self.entries.position(entry, number)?)?;
-        Some(Accepted { peer: self.lanes.peer(path.number), set: self.sets.accepted(path.attributes)? })
-    }
-
     /// Returns the paths of an entry that come to the export policy of a view: the best one, or those of several that are selected without
     /// a policy.
     pub(crate) fn paths_towards(&self, view: &ExportView, entry: u32) -> SmallVec<[Accepted; 2]> {
         if view.paths.is_none() {
-            return self.best_towards(view, entry).into_iter().collect();
+            return view.best_path(&self.adj_rib_in, entry).into_iter().collect();
         }
         let mut paths = SmallVec::new();
         self.selected_paths(view, entry, |path| {
@@ -144,9 +136,9 @@ impl<P: FamilyKey> Core<P> {
 
     /// Iterates over the usable paths of an entry beside the best one; none without a best path.
     pub(crate) fn further_paths(&self, entry: u32) -> impl Iterator<Item = PathNumber> + '_ {
-        let tables = self.tables(entry);
-        let best = self.entries.best(entry).map(|path| path.number);
-        let paths = self.entries.paths(entry).iter().filter(move |path| tables.is_usable(path));
+        let tables = self.loc_rib.tables(&self.adj_rib_in, &self.resolver, entry);
+        let best = self.adj_rib_in.entries.best(entry).map(|path| path.number);
+        let paths = self.adj_rib_in.entries.paths(entry).iter().filter(move |path| tables.is_usable(path));
         paths.map(|path| path.number).filter(move |number| best.is_some_and(|best| best != *number))
     }
 
@@ -169,26 +161,32 @@ impl<P: FamilyKey> Core<P> {
     ) -> SmallVec<[(PathNumber, OutcomeId); 8]> {
         let default = PathNumber::first_of(PeerIndex::DEFAULT);
         if view.default_route.is_some()
-            && self.entries[entry].prefix.len() == 0
-            && let Some(path) = self.path(entry, default)
+            && self.adj_rib_in.entries[entry].prefix.len() == 0
+            && let Some(path) = self.adj_rib_in.path(entry, default)
         {
             return export(path).map(|outcome| (default, outcome)).into_iter().collect();
         }
         // An entry keeps its place until all groups know that its last best path went: without a best path nothing may be sent, though a new
         // answer about a next hop makes a path usable before the entry is decided.
-        let Some(best) = self.entries.best(entry).map(|path| path.number) else {
+        let Some(best) = self.adj_rib_in.entries.best(entry).map(|path| path.number) else {
             return SmallVec::new();
         };
         let mut selected = SmallVec::new();
         let mut take = |number: PathNumber| {
             let is_chosen = |path: &Accepted| number == best || self.not_chosen(view, entry, *path).is_none();
-            let outcome = self.path(entry, number).filter(is_chosen).and_then(&mut export);
+            let outcome = self.adj_rib_in.path(entry, number).filter(is_chosen).and_then(&mut export);
             selected.extend(outcome.map(|outcome| (number, outcome)));
             outcome.is_some()
         };
-        let tables = self.tables(entry);
-        let mut rest: SmallVec<[_; 12]> =
-            self.entries.paths(entry).iter().filter(|path| tables.is_usable(path)).copied().collect();
+        let tables = self.loc_rib.tables(&self.adj_rib_in, &self.resolver, entry);
+        let mut rest: SmallVec<[_; 12]> = self
+            .adj_rib_in
+            .entries
+            .paths(entry)
+            .iter()
+            .filter(|path| tables.is_usable(path))
+            .copied()
+            .collect();
         match view.paths {
             None => {}
             Some(SentPaths::All) => {

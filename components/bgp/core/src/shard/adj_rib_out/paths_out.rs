@@ -5,7 +5,7 @@
 //! are withdrawn, new ones are announced, and of the others those whose attributes changed ([`PathsOut::due`]). A policy of the view may choose
 //! among the paths beside the best one ([`ExportView::further`]).
 //!
-//! The change queue has an entry whose best path changed. Changes of other paths are noted by [`Core::note_path`], and the shard passes
+//! The change queue has an entry whose best path changed. Changes of other paths are noted by [`ChangedPaths::note`](crate::shard::changed_paths::ChangedPaths::note), and the shard passes
 //! them on to all groups of this kind.
 
 use super::item::Source;

@@ -36,12 +36,12 @@ pub(crate) struct Truth<'a, P: FamilyKey> {
 
 impl<P: FamilyKey> Head<Announced<P>> for Truth<'_, P> {
     fn lookup(&self, prefix: P) -> Option<Source> {
-        let id = self.core.find(prefix)?;
+        let id = self.core.adj_rib_in.find(prefix)?;
         Exporter::default().best(self.core, self.view, id).map(|(peer, _)| Source::of(peer))
     }
 
     fn next_after(&self, prefix: Option<P>) -> Option<(P, Source)> {
-        let entries = &self.core.entries;
+        let entries = &self.core.adj_rib_in.entries;
         let all = (0..entries.end()).filter(|id| !entries.is_vacant(*id)).map(|id| entries[id].prefix);
         let next = all.filter(|next| prefix.is_none_or(|p| *next > p)).min()?;
         self.lookup(next).map(|source| (next, source)).or_else(|| self.next_after(Some(next)))
@@ -66,7 +66,7 @@ pub(crate) fn run_check<P: FamilyKey>(
             (None, None) => continue,
         };
         let provenance: Provenance = item.provenance;
-        batch.push(Change { key: core.entries[item.entry].prefix, action, provenance });
+        batch.push(Change { key: core.adj_rib_in.entries[item.entry].prefix, action, provenance });
     }
     let truth = Truth { core, view };
     check.process(&mut batch, Upstream::new(&truth, &[]), &mut Batch::new());
@@ -99,12 +99,12 @@ impl<P: FamilyKey> Shard<P> {
     /// Puts a checking stage before the PeerOut of a peer, or of all peers without one; or removes it. Peers that share an update group are
     /// checked together.
     pub fn check(&mut self, peer: Option<PeerIndex>, on: bool) {
-        self.groups.check(peer, on);
+        self.adj_rib_out.check(peer, on);
     }
 
     /// Returns the violations that the checking stages found so far.
     pub fn violations(&self) -> Vec<Violation<Announced<P>>> {
-        self.groups.violations().cloned().collect()
+        self.adj_rib_out.violations().cloned().collect()
     }
 }
 

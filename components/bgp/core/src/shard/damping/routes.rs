@@ -40,8 +40,12 @@ impl<P: FamilyKey> Core<P> {
     /// Returns the damping that policy chose for a route with accepted attributes, which is `None` for the router's; `None` for attributes that
     /// policy rejects.
     fn chosen_damping(&self, attributes: PathSet) -> Option<Option<RouteDamping>> {
-        let set = self.sets.accepted(attributes)?;
-        let private = self.sets.has_private(set).then(|| Private::of(self.sets.octets(&self.sets[set])));
+        let set = self.adj_rib_in.sets.accepted(attributes)?;
+        let private = self
+            .adj_rib_in
+            .sets
+            .has_private(set)
+            .then(|| Private::of(self.adj_rib_in.sets.octets(&self.adj_rib_in.sets[set])));
         Some(private.and_then(|private| private.damping))
     }
 
@@ -69,7 +73,7 @@ impl<P: FamilyKey> Core<P> {
 
     /// Returns true if a path of a peer is one that flaps are counted of: import policy accepts it, or it is suppressed.
     fn counts(&self, damping: &Histories<P>, (prefix, peer): (P, PeerIndex), attributes: PathSet) -> bool {
-        self.sets.accepted(attributes).is_some() || damping.is_suppressed(prefix, peer)
+        self.adj_rib_in.sets.accepted(attributes).is_some() || damping.is_suppressed(prefix, peer)
     }
 
     /// Counts the withdrawal of a route of a damped peer.
@@ -77,9 +81,9 @@ impl<P: FamilyKey> Core<P> {
     pub(crate) fn damp_withdrawal(&mut self, peer: PeerIndex, prefix: P) {
         let number = PathNumber::first_of(peer);
         let Some(mut damping) = self.damping.take() else { return };
-        if let Some(id) = self.find(prefix)
-            && let Some(position) = self.entries.position(id, number)
-            && let attributes = self.entries.paths(id)[position].attributes
+        if let Some(id) = self.adj_rib_in.find(prefix)
+            && let Some(position) = self.adj_rib_in.entries.position(id, number)
+            && let attributes = self.adj_rib_in.entries.paths(id)[position].attributes
             && self.counts(&damping, (prefix, peer), attributes)
             && let Some(choice) = choice(self.chosen_damping(attributes).as_ref())
         {
@@ -100,11 +104,14 @@ impl<P: FamilyKey> Core<P> {
     ) -> bool {
         let number = PathNumber::first_of(peer);
         let Some(mut damping) = self.damping.take() else { return false };
-        let position = self.find(prefix).and_then(|id| Some((id, self.entries.position(id, number)?)));
-        let before = position.map(|(id, position)| self.entries.paths(id)[position].attributes);
+        let position = self
+            .adj_rib_in
+            .find(prefix)
+            .and_then(|id| Some((id, self.adj_rib_in.entries.position(id, number)?)));
+        let before = position.map(|(id, position)| self.adj_rib_in.entries.paths(id)[position].attributes);
         let chosen = self.chosen_damping(attributes).or_else(|| self.chosen_damping(before?));
         let is_flap = before.is_some_and(|before| {
-            self.sets.received(before) != received && self.counts(&damping, (prefix, peer), before)
+            self.adj_rib_in.sets.received(before) != received && self.counts(&damping, (prefix, peer), before)
         });
         match (choice(chosen.as_ref()), damping.find(prefix, peer)) {
             (Some(choice), _) if is_flap => damping.flap(prefix, peer, ATTRIBUTE_CHANGE, choice),
@@ -131,7 +138,7 @@ impl<P: FamilyKey> Core<P> {
     }
 
     fn is_damped(&self, peer: PeerIndex) -> bool {
-        self.peers.get(usize::from(peer.0)).is_some_and(|known| known.is_damped)
+        self.adj_rib_in.peers.get(usize::from(peer.0)).is_some_and(|known| known.is_damped)
     }
 }
 
@@ -150,13 +157,13 @@ impl<P: FamilyKey> Shard<P> {
 
     /// Damps the routes of a peer from now on, or no longer.
     pub fn set_damped(&mut self, peer: PeerIndex, is_damped: bool) {
-        let Core { peers, damping, damping_rules: (rules, tables), seed, .. } = &mut self.core;
-        let Some(known) = peers.get_mut(usize::from(peer.0)) else { return };
+        let Core { adj_rib_in, damping, damping_rules: (rules, tables), .. } = &mut self.core;
+        let Some(known) = adj_rib_in.peers.get_mut(usize::from(peer.0)) else { return };
         if core::mem::replace(&mut known.is_damped, is_damped) == is_damped {
             return;
         }
         if is_damped {
-            damping.get_or_insert_with(|| Box::new(Histories::new(rules, *tables, *seed)));
+            damping.get_or_insert_with(|| Box::new(Histories::new(rules, *tables, adj_rib_in.seed)));
         } else if let Some(damping) = damping {
             damping.hurry(|_, of, _| of == peer);
         }
@@ -227,8 +234,8 @@ impl<P: FamilyKey> Shard<P> {
                 // Results are those of one policy.
                 core.end_imports(&mut imports, out);
             }
-            if let Some(id) = core.find(prefix) {
-                let policy = core.peers[usize::from(peer.0)].import.clone();
+            if let Some(id) = core.adj_rib_in.find(prefix) {
+                let policy = core.adj_rib_in.peers[usize::from(peer.0)].import.clone();
                 core.import_again(id, peer, policy.as_deref(), &mut imports, out);
             }
         }

@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(ids(&shard), [Some(u32::MAX)]);
         change(&mut shard, &[], &[u32::MAX]);
         assert!(shard.is_clean(PEER) && shard.view().prefixes == 0);
-        assert!(shard.core.lanes.ids.iter().all(HashMap::is_empty));
+        assert!(shard.core.adj_rib_in.lanes.ids.iter().all(HashMap::is_empty));
     }
 
     #[test]

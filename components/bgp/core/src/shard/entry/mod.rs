@@ -1,5 +1,6 @@
 //! Entries: the paths of a prefix, their attribute sets, and the peers that announced them.
 
+pub(super) mod adj_rib_in;
 pub(super) mod entries;
 pub(super) mod lanes;
 pub(super) mod lists;
@@ -8,6 +9,7 @@ pub(super) mod path;
 pub(super) mod peer_in;
 pub(super) mod sets;
 
+pub(crate) use adj_rib_in::AdjRibIn;
 pub(crate) use entries::{Entries, Entry};
 pub(crate) use lanes::Lanes;
 pub(crate) use pages::Pages;

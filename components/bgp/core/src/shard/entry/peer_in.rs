@@ -146,26 +146,26 @@ impl<P: FamilyKey> Shard<P> {
         // Next hops that are no IP addresses are on no subnet.
         info.direct &= <P::Hop as Prefix>::ID.ip().is_some();
         let index = usize::from(peer.0);
-        if self.core.peers.get(index).is_some_and(|known| known.info.address != info.address) {
+        if self.core.adj_rib_in.peers.get(index).is_some_and(|known| known.info.address != info.address) {
             self.forget_histories(peer);
         }
-        while self.core.peers.len() <= index {
-            self.core.peers.push(PeerIn::new(info));
+        while self.core.adj_rib_in.peers.len() <= index {
+            self.core.adj_rib_in.peers.push(PeerIn::new(info));
         }
-        self.core.peers[index].info = info;
+        self.core.adj_rib_in.peers[index].info = info;
     }
 
     /// Ends a session: the peer's routes become stale, and the deletion stage withdraws stale routes that do not stay. Nothing more
     /// is advertised to the peer. Returns the peer's address if the address is a next hop of this peer's routes only, and the routes go.
     pub fn peer_down(&mut self, peer: PeerIndex, retention: Retention) -> Option<IpAddr> {
         self.leave(peer);
-        let known = self.core.peers.get(usize::from(peer.0))?;
+        let known = self.core.adj_rib_in.peers.get(usize::from(peer.0))?;
         let address = known.info.address;
         // A trace that ends says nothing about a gateway.
         let is_lost = known.info.source == RouteSource::Session
             && retention == Retention::None
             && self.core.resolver.is_used_by(&NextHop::new(address), peer);
-        if let Some(peer) = self.core.peers.get_mut(usize::from(peer.0)) {
+        if let Some(peer) = self.core.adj_rib_in.peers.get_mut(usize::from(peer.0)) {
             peer.end_session(retention);
             self.deletion.is_on = true;
         }
@@ -175,12 +175,12 @@ impl<P: FamilyKey> Shard<P> {
 
     /// Returns true if all routes of a peer are removed, so that the peer's number may be reused.
     pub fn is_clean(&self, peer: PeerIndex) -> bool {
-        self.core.peers.get(usize::from(peer.0)).is_none_or(|p| p.paths == 0)
+        self.core.adj_rib_in.peers.get(usize::from(peer.0)).is_none_or(|p| p.paths == 0)
     }
 
     /// Ignores new prefixes of a peer, or no longer.
     pub fn set_full(&mut self, peer: PeerIndex, is_full: bool) {
-        if let Some(peer) = self.core.peers.get_mut(usize::from(peer.0)) {
+        if let Some(peer) = self.core.adj_rib_in.peers.get_mut(usize::from(peer.0)) {
             peer.is_full = is_full;
         }
     }

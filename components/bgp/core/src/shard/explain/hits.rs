@@ -10,7 +10,6 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use sluice_base::AnyPrefix;
 use smallvec::SmallVec;
 
 /// A use of a policy.
@@ -66,14 +65,12 @@ type BoundImports = BTreeMap<PeerIndex, (Arc<BoundPolicy>, UseHits)>;
 impl<P: FamilyKey> Core<P> {
     /// Returns a path of an entry in the view of a policy.
     pub(crate) fn policy_route(&self, id: u32, peer: PeerIndex, set: SetId) -> PolicyRoute<'_> {
-        let prefix = AnyPrefix::of(self.entries[id].prefix);
-        let set = &self.sets[set];
-        let (octets, hop) = (self.sets.octets(set), self.next_hop_of(set.hop));
-        PolicyRoute::new(prefix, octets, &set.view, hop, self.context(peer))
+        let prefix = self.adj_rib_in.entries[id].prefix;
+        self.context.route(&self.adj_rib_in, &self.resolver, prefix, Accepted { peer, set })
     }
 
     fn imports_of(&self, policy: &str) -> BoundImports {
-        let known = self.peers.iter().enumerate().filter_map(|(number, peer)| {
+        let known = self.adj_rib_in.peers.iter().enumerate().filter_map(|(number, peer)| {
             let bound = peer.import.as_ref().filter(|bound| bound.has_terms_of(policy))?;
             Some((PeerIndex(number as u16), (bound.clone(), UseHits::default())))
         });
@@ -101,20 +98,20 @@ impl<P: FamilyKey> Shard<P> {
         let mut imports = core.imports_of(policy);
         let by_group =
             |is_of: fn(&ExportView, &str) -> bool| -> Vec<(Arc<ExportView>, Vec<PeerIndex>, UseHits)> {
-                let groups = self.groups.plumbing().filter(|(view, ..)| is_of(view, policy));
+                let groups = self.adj_rib_out.plumbing().filter(|(view, ..)| is_of(view, policy));
                 groups.map(|(view, members, ..)| (view, members, UseHits::default())).collect()
             };
         let mut exports = by_group(exports_by);
         let mut choices = by_group(|view, policy| chooses_by(view, policy).is_some());
-        let (end, mut id, mut done) = (core.entries.end(), from, 0);
+        let (end, mut id, mut done) = (core.adj_rib_in.entries.end(), from, 0);
         let is_used = !imports.is_empty() || !exports.is_empty() || !choices.is_empty();
         while is_used && id < end && done < limit {
             done += 1;
-            for path in core.entries.paths(id) {
+            for path in core.adj_rib_in.entries.paths(id) {
                 done += 1;
-                let peer = core.lanes.peer(path.number);
+                let peer = core.adj_rib_in.lanes.peer(path.number);
                 if let Some((bound, counts)) = imports.get_mut(&peer) {
-                    let received = core.sets.received(path.attributes);
+                    let received = core.adj_rib_in.sets.received(path.attributes);
                     counts.count(bound, policy, core.policy_route(id, peer, received));
                 }
             }
@@ -122,8 +119,14 @@ impl<P: FamilyKey> Shard<P> {
                 done += 1;
                 // What comes to export policy: a neighbor is not sent its own route, nor one that the rules of BGP keep from it.
                 let is_for_policy = |path: &Accepted| {
-                    view.may_export(core, *path)
-                        && !core.is_suppressed(id, *path)
+                    view.may_export(&core.adj_rib_in, *path)
+                        && !core.loc_rib.aggregates.is_suppressed(
+                            &core.adj_rib_in,
+                            &core.resolver,
+                            &core.context,
+                            id,
+                            *path,
+                        )
                         && members.iter().any(|member| *member != path.peer)
                 };
                 for path in core.paths_towards(view, id).into_iter().filter(is_for_policy) {
@@ -137,8 +140,10 @@ impl<P: FamilyKey> Shard<P> {
                 done += 1;
                 let Some(bound) = chooses_by(view, policy) else { continue };
                 let is_of_other = |path: &Accepted| members.iter().any(|member| *member != path.peer);
-                for path in
-                    core.further_paths(id).filter_map(|number| core.path(id, number)).filter(is_of_other)
+                for path in core
+                    .further_paths(id)
+                    .filter_map(|number| core.adj_rib_in.path(id, number))
+                    .filter(is_of_other)
                 {
                     counts.count(bound, policy, core.policy_route(id, path.peer, path.set));
                 }
@@ -147,7 +152,7 @@ impl<P: FamilyKey> Shard<P> {
         }
         for (peer, (_, counts)) in &imports {
             let place = match peer.is_own() {
-                true => PolicyUse::Source(core.protocol(*peer).into()),
+                true => PolicyUse::Source(core.context.protocol(*peer).into()),
                 false => PolicyUse::Import(*peer),
             };
             hits.entry(place).or_default().add(counts);

@@ -3,7 +3,7 @@
 use super::view::RouteView;
 use crate::attributes::Reach;
 use crate::batch::{Change, DropCause};
-use crate::policy::{DecidedBy, Memory, PolicyRoute};
+use crate::policy::{DecidedBy, Memory};
 use crate::shard::adj_rib_out::{ExportView, Exported, Exporter, NextHopsFor, SentPaths};
 use crate::shard::entry::PeerIndex;
 use crate::shard::{Accepted, Core, Shard};
@@ -109,7 +109,7 @@ impl<P: FamilyKey> Core<P> {
     /// Notes that an announcement is not stored.
     #[cold]
     pub(crate) fn note_dropped(&mut self, peer: PeerIndex, prefix: P, cause: DropCause) {
-        let generation = self.peers[usize::from(peer.0)].generation;
+        let generation = self.adj_rib_in.peers[usize::from(peer.0)].generation;
         self.dropped.note(prefix, peer, generation, cause);
     }
 
@@ -120,10 +120,9 @@ impl<P: FamilyKey> Core<P> {
         prefix: P,
         received: crate::shard::entry::sets::SetId,
     ) -> Option<DecidedBy> {
-        let policy = self.peers.get(usize::from(peer.0))?.import.as_ref()?;
-        let set = &self.sets[received];
-        let (octets, hop) = (self.sets.octets(set), self.next_hop_of(set.hop));
-        let mut route = PolicyRoute::new(AnyPrefix::of(prefix), octets, &set.view, hop, self.context(peer));
+        let policy = self.adj_rib_in.peers.get(usize::from(peer.0))?.import.as_ref()?;
+        let path = Accepted { peer, set: received };
+        let mut route = self.context.route(&self.adj_rib_in, &self.resolver, prefix, path);
         let outcome = policy.decide(&mut route, &mut Memory::new(policy));
         let by_default = || DecidedBy { is_without_policy: policy.is_default(), ..DecidedBy::default() };
         (!outcome.is_accepted).then(|| policy.decided_by(&outcome).unwrap_or_else(by_default))
@@ -137,9 +136,9 @@ impl<P: FamilyKey> Shard<P> {
         // The other paths of the prefix were stored.
         let is_beside_others = |cause| cause == DropCause::TooManyPaths;
         let is_present = |peer: PeerIndex, cause, generation| {
-            let known = core.peers.get(usize::from(peer.0));
+            let known = core.adj_rib_in.peers.get(usize::from(peer.0));
             known.is_some_and(|known| known.generation == generation)
-                && (is_beside_others(cause) || !core.has_path(peer, None, prefix))
+                && (is_beside_others(cause) || !core.adj_rib_in.has_path(peer, None, prefix))
         };
         let all = core
             .dropped
@@ -162,12 +161,16 @@ impl<P: FamilyKey> Shard<P> {
         if let Some(sent) = self.advertised_route(peer, prefix, hops) {
             return Ok(sent);
         }
-        let id = self.core.find(prefix).filter(|id| !self.core.entries.paths(*id).is_empty());
+        let id = self
+            .core
+            .adj_rib_in
+            .find(prefix)
+            .filter(|id| !self.core.adj_rib_in.entries.paths(*id).is_empty());
         let id = id.ok_or(NotSent::NoRoute)?;
-        let view = self.groups.adj_rib_out(peer).map(|(view, _)| view);
+        let view = self.adj_rib_out.adj_rib_out(peer).map(|(view, _)| view);
         let best = match view {
-            Some(view) => self.core.best_towards(view, id),
-            None => self.core.best(id),
+            Some(view) => view.best_path(&self.core.adj_rib_in, id),
+            None => self.core.adj_rib_in.best(id),
         };
         let best = best.ok_or(NotSent::NoBestPath)?;
         if best.peer == peer {
@@ -184,13 +187,13 @@ impl<P: FamilyKey> Shard<P> {
         prefix: P,
         hops: &NextHopsFor<'_, P::Hop>,
     ) -> Vec<(PeerIndex, Option<u32>, NotSent)> {
-        let adj_rib_out = self.groups.adj_rib_out(peer).zip(self.core.find(prefix));
+        let adj_rib_out = self.adj_rib_out.adj_rib_out(peer).zip(self.core.adj_rib_in.find(prefix));
         let Some(((view, branch), id)) = adj_rib_out else { return Vec::new() };
         let Some(paths_out) = &branch.paths_out else { return Vec::new() };
         let (core, sent) = (&self.core, paths_out.sent(id));
         let further = core.further_paths(id).filter(|number| !sent.contains(number));
         let cause = |number| {
-            let path = core.path(id, number).filter(|path| path.peer != peer)?;
+            let path = core.adj_rib_in.path(id, number).filter(|path| path.peer != peer)?;
             let cause = match core.not_chosen(view, id, path) {
                 Some(by) => NotSent::NotChosen(by),
                 None => match (self.not_sent(view, id, path, hops), view.paths) {
@@ -198,7 +201,7 @@ impl<P: FamilyKey> Shard<P> {
                     (cause, _) => cause,
                 },
             };
-            Some((path.peer, core.lanes.id(id, number), cause))
+            Some((path.peer, core.adj_rib_in.lanes.id(id, number), cause))
         };
         further.filter_map(cause).collect()
     }
@@ -211,18 +214,26 @@ impl<P: FamilyKey> Shard<P> {
         best: Accepted,
         hops: &NextHopsFor<'_, P::Hop>,
     ) -> NotSent {
-        let (Accepted { set, .. }, prefix) = (best, self.core.entries[id].prefix);
-        if !view.may_export(&self.core, best) {
-            let info = &self.core.peers[usize::from(best.peer.0)].info;
+        let (Accepted { set, .. }, prefix) = (best, self.core.adj_rib_in.entries[id].prefix);
+        if !view.may_export(&self.core.adj_rib_in, best) {
+            let info = &self.core.adj_rib_in.peers[usize::from(best.peer.0)].info;
             let is_client = info.client && view.reflection.is_some_and(|rules| rules.to_clients);
             return match view.internal && info.internal {
                 true if is_client && !view.passes(info) => NotSent::FromClient,
                 true if !view.passes(info) => NotSent::FromInside,
-                _ if !view.long_lived_stale && self.core.sets.is_long_lived(set) => NotSent::LongLivedStale,
-                _ => NotSent::Reach(self.core.sets[set].view.reach),
+                _ if !view.long_lived_stale && self.core.adj_rib_in.sets.is_long_lived(set) => {
+                    NotSent::LongLivedStale
+                }
+                _ => NotSent::Reach(self.core.adj_rib_in.sets[set].view.reach),
             };
         }
-        if let Some(aggregate) = self.core.suppressed_by(id, best) {
+        if let Some(aggregate) = self.core.loc_rib.aggregates.suppressed_by(
+            &self.core.adj_rib_in,
+            &self.core.resolver,
+            &self.core.context,
+            id,
+            best,
+        ) {
             return NotSent::Suppressed(AnyPrefix::of(aggregate));
         }
         if !view.wants(prefix) {

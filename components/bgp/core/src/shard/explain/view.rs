@@ -136,39 +136,39 @@ impl<P: FamilyKey> Shard<P> {
     /// The shard in numbers.
     pub fn view(&self) -> ShardView {
         ShardView {
-            prefixes: self.core.entries.len(),
-            selected: self.core.selected.into(),
-            attribute_sets: self.core.sets.len(),
-            queued: self.core.queue.len(),
-            stale: self.core.peers.iter().map(|p| u64::from(p.stale)).sum(),
+            prefixes: self.core.adj_rib_in.entries.len(),
+            selected: self.core.loc_rib.selected.into(),
+            attribute_sets: self.core.adj_rib_in.sets.len(),
+            queued: self.core.loc_rib.queue.len(),
+            stale: self.core.adj_rib_in.peers.iter().map(|p| u64::from(p.stale)).sum(),
             in_rib: self.rib.branch.advertised_count(),
             multipath: self.rib.group_count(),
-            imported_pairs: self.core.sets.pair_count(),
-            rejected: self.core.peers.iter().map(|p| u64::from(p.rejected)).sum(),
+            imported_pairs: self.core.adj_rib_in.sets.pair_count(),
+            rejected: self.core.adj_rib_in.peers.iter().map(|p| u64::from(p.rejected)).sum(),
         }
     }
 
     /// The number of paths that `peer` has announced and not withdrawn: of prefixes, or, where the peer sends several, of their paths.
     pub fn received(&self, peer: PeerIndex) -> u32 {
-        self.core.peers.get(usize::from(peer.0)).map_or(0, |p| p.paths - p.stale)
+        self.core.adj_rib_in.peers.get(usize::from(peer.0)).map_or(0, |p| p.paths - p.stale)
     }
 
     /// Returns the number of prefixes of `peer` that import policy rejects, routes of earlier sessions included.
     pub fn rejected(&self, peer: PeerIndex) -> u32 {
-        self.core.peers.get(usize::from(peer.0)).map_or(0, |p| p.rejected)
+        self.core.adj_rib_in.peers.get(usize::from(peer.0)).map_or(0, |p| p.rejected)
     }
 
     /// The number of prefixes that `peer` was sent: those of its update group less its own, which are never echoed to it. Exact
     /// when no change waits.
     pub fn advertised(&self, peer: PeerIndex) -> u32 {
-        self.groups
+        self.adj_rib_out
             .adj_rib_out(peer)
             .map_or(0, |(_, branch)| branch.advertised_count() - branch.advertised_by_source(peer))
     }
 
     /// The update groups.
     pub fn groups(&self) -> Vec<GroupView> {
-        let end = self.core.queue.end();
+        let end = self.core.loc_rib.queue.end();
         let view = |(view, members, blocks, cursor, checked): (_, _, _, Cursor, _)| GroupView {
             view,
             members,
@@ -176,7 +176,7 @@ impl<P: FamilyKey> Shard<P> {
             behind: cursor.distance(end),
             checked,
         };
-        self.groups.plumbing().map(view).collect()
+        self.adj_rib_out.plumbing().map(view).collect()
     }
 
     /// The next hops: how each is reached, and by how many paths it is used.
@@ -186,7 +186,7 @@ impl<P: FamilyKey> Shard<P> {
 
     /// A prefix and its paths; `None` if there is no path.
     pub fn route(&self, prefix: P) -> Option<RouteView<P>> {
-        let id = self.core.find(prefix)?;
+        let id = self.core.adj_rib_in.find(prefix)?;
         self.route_at(id)
     }
 
@@ -199,13 +199,13 @@ impl<P: FamilyKey> Shard<P> {
         prefix: P,
         hops: &NextHopsFor<'_, P::Hop>,
     ) -> Option<RouteView<P>> {
-        let id = self.core.find(prefix).filter(|_| self.is_advertised(peer, prefix))?;
-        let (view, branch) = self.groups.adj_rib_out(peer)?;
+        let id = self.core.adj_rib_in.find(prefix).filter(|_| self.is_advertised(peer, prefix))?;
+        let (view, branch) = self.adj_rib_out.adj_rib_out(peer)?;
         let sent: Paths = match &branch.paths_out {
             Some(paths_out) => paths_out.sent(id),
-            None => self.core.number_towards(view, id).into_iter().collect(),
+            None => view.best_number(&self.core.adj_rib_in, id).into_iter().collect(),
         };
-        let others = sent.iter().filter(|number| self.core.lanes.peer(**number) != peer);
+        let others = sent.iter().filter(|number| self.core.adj_rib_in.lanes.peer(**number) != peer);
         let paths: Vec<PathView> =
             others.filter_map(|number| self.sent_path(view, id, *number, hops)).collect();
         (!paths.is_empty()).then_some(RouteView { prefix, paths })
@@ -219,7 +219,7 @@ impl<P: FamilyKey> Shard<P> {
         number: PathNumber,
         hops: &NextHopsFor<'_, P::Hop>,
     ) -> Option<PathView> {
-        let accepted = self.core.path(id, number)?;
+        let accepted = self.core.adj_rib_in.path(id, number)?;
         let mut exporter = Exporter::default();
         let outcome = exporter.export(&self.core, view, id, accepted)?;
         let mut exported = Exported::default();
@@ -231,7 +231,7 @@ impl<P: FamilyKey> Shard<P> {
         let next_hop =
             (FamilyIndex::of::<P>().row().next_hop)(exported.next_hop_towards::<P>(hops), 0).ok()?;
         let mut path = self.paths_at(id).into_iter().find(|(known, _)| *known == number)?.1;
-        path.path_id = view.paths.map(|_| self.core.lanes.sent_id(number));
+        path.path_id = view.paths.map(|_| self.core.adj_rib_in.lanes.sent_id(number));
         path.removed = exporter.removed(outcome).to_vec();
         path.attributes.clear();
         let sent = canonical::attributes(&exported.attributes).filter(|a| a.code != code::NEXT_HOP);
@@ -248,45 +248,56 @@ impl<P: FamilyKey> Shard<P> {
 
     fn route_at(&self, id: u32) -> Option<RouteView<P>> {
         let paths: Vec<PathView> = self.paths_at(id).into_iter().map(|(_, path)| path).collect();
-        (!paths.is_empty()).then_some(RouteView { prefix: self.core.entries[id].prefix, paths })
+        (!paths.is_empty()).then_some(RouteView { prefix: self.core.adj_rib_in.entries[id].prefix, paths })
     }
 
     /// Returns the paths of an entry with their numbers, the best first.
     fn paths_at(&self, id: u32) -> Vec<(PathNumber, PathView)> {
-        let paths = self.core.entries.paths(id);
+        let paths = self.core.adj_rib_in.entries.paths(id);
         let mut reasons: Vec<Option<Elimination>> = paths.iter().map(|_| None).collect();
-        let current = self.core.entries.best(id).map(|best| self.core.lanes.peer(best.number));
-        self.core.tables(id).decide(paths, current, |index, lost| reasons[index] = Some(lost));
-        let parts = self.core.parts_of_paths(id);
+        let current =
+            self.core.adj_rib_in.entries.best(id).map(|best| self.core.adj_rib_in.lanes.peer(best.number));
+        self.core.loc_rib.tables(&self.core.adj_rib_in, &self.core.resolver, id).decide(
+            paths,
+            current,
+            |index, lost| reasons[index] = Some(lost),
+        );
+        let parts = self.core.loc_rib.parts_of_paths(&self.core.adj_rib_in, &self.core.resolver, id);
         let mut paths: Vec<(PathNumber, PathView)> = paths
             .iter()
             .zip(reasons)
             .zip(parts)
             .map(|((path, lost), multipath)| {
-                let sets = &self.core.sets;
-                let index = self.core.lanes.peer(path.number);
-                let peer = &self.core.peers[usize::from(index.0)];
+                let sets = &self.core.adj_rib_in.sets;
+                let index = self.core.adj_rib_in.lanes.peer(path.number);
+                let peer = &self.core.adj_rib_in.peers[usize::from(index.0)];
                 let (came, accepted) = (sets.received(path.attributes), sets.accepted(path.attributes));
                 let used = accepted.unwrap_or(came);
                 let ReceivedView { next_hop, view, attributes } = self.set_view(used);
-                let prefix = self.core.entries[id].prefix;
+                let prefix = self.core.adj_rib_in.entries[id].prefix;
                 let is_suppressed = self.core.is_damped_path(index, path.number, prefix);
                 let view = PathView {
                     peer: index,
-                    path_id: self.core.lanes.id(id, path.number),
+                    path_id: self.core.adj_rib_in.lanes.id(id, path.number),
                     stale: path.generation != peer.generation,
                     lost,
                     multipath,
                     suppressed_for: self.core.suppressed_for(index, prefix).filter(|_| is_suppressed),
                     rejected_by: accepted.is_none().then(|| {
-                        self.core.rejected_by(index, self.core.entries[id].prefix, came).unwrap_or_default()
+                        self.core
+                            .rejected_by(index, self.core.adj_rib_in.entries[id].prefix, came)
+                            .unwrap_or_default()
                     }),
                     next_hop,
                     resolution: self.core.resolver.resolution(sets[used].hop),
                     resolved_by: self.core.resolver.resolved_by(sets[used].hop).map(AnyPrefix::of),
                     view,
-                    validity: self.core.validity(index, self.core.entries[id].prefix, came),
-                    path_validity: self.core.path_validity(index, self.core.entries[id].prefix, came),
+                    validity: self.core.validity(index, self.core.adj_rib_in.entries[id].prefix, came),
+                    path_validity: self.core.path_validity(
+                        index,
+                        self.core.adj_rib_in.entries[id].prefix,
+                        came,
+                    ),
                     received: (used != came).then(|| self.set_view(came)),
                     entered: peer.import.as_ref().and_then(|policy| policy.entered(sets.octets(&sets[came]))),
                     attributes,
@@ -301,11 +312,11 @@ impl<P: FamilyKey> Shard<P> {
     }
 
     fn set_view(&self, set: SetId) -> ReceivedView {
-        let set = &self.core.sets[set];
+        let set = &self.core.adj_rib_in.sets[set];
         ReceivedView {
-            next_hop: self.core.next_hop_of(set.hop),
+            next_hop: self.core.resolver.next_hop_of(set.hop),
             view: set.view,
-            attributes: self.core.sets.octets(set).to_vec(),
+            attributes: self.core.adj_rib_in.sets.octets(set).to_vec(),
         }
     }
 
@@ -319,10 +330,10 @@ impl<P: FamilyKey> Shard<P> {
         wanted: impl Fn(P) -> bool,
     ) -> (Vec<RouteView<P>>, Option<u32>) {
         let mut routes = Vec::new();
-        let end = self.core.entries.end();
+        let end = self.core.adj_rib_in.entries.end();
         let stop = end.min(from.saturating_add(u32::try_from(limit.saturating_mul(16)).unwrap_or(u32::MAX)));
         for id in from..stop {
-            if wanted(self.core.entries[id].prefix)
+            if wanted(self.core.adj_rib_in.entries[id].prefix)
                 && let Some(route) = self.route_at(id)
             {
                 routes.push(route);
@@ -344,15 +355,15 @@ impl<P: FamilyKey> Shard<P> {
         mut wanted: impl FnMut(P, &mut dyn Iterator<Item = (PeerIndex, u32, &[u8])>) -> bool,
         found: &mut Vec<P>,
     ) -> Option<u32> {
-        let end = self.core.entries.end();
+        let end = self.core.adj_rib_in.entries.end();
         let stop = end.min(from.saturating_add(places));
         for id in from..stop {
-            let paths = self.core.entries.paths(id);
-            let prefix = self.core.entries[id].prefix;
-            let sets = &self.core.sets;
+            let paths = self.core.adj_rib_in.entries.paths(id);
+            let prefix = self.core.adj_rib_in.entries[id].prefix;
+            let sets = &self.core.adj_rib_in.sets;
             let mut attributes = paths.iter().map(|path| {
                 let set = sets.accepted(path.attributes).unwrap_or(sets.received(path.attributes));
-                (self.core.lanes.peer(path.number), set.0, sets.octets(&sets[set]))
+                (self.core.adj_rib_in.lanes.peer(path.number), set.0, sets.octets(&sets[set]))
             });
             if !paths.is_empty() && wanted(prefix, &mut attributes) {
                 found.push(prefix);
@@ -363,10 +374,10 @@ impl<P: FamilyKey> Shard<P> {
 
     /// Returns true if `peer` was sent a route of `prefix`: its Adj-RIB-Out. [`Shard::advertised_route`] has the attributes.
     pub fn is_advertised(&self, peer: PeerIndex, prefix: P) -> bool {
-        let Some(id) = self.core.find(prefix) else { return false };
-        let Some((_, branch)) = self.groups.adj_rib_out(peer) else { return false };
+        let Some(id) = self.core.adj_rib_in.find(prefix) else { return false };
+        let Some((_, branch)) = self.adj_rib_out.adj_rib_out(peer) else { return false };
         if let Some(paths_out) = &branch.paths_out {
-            return paths_out.sent(id).iter().any(|path| self.core.lanes.peer(*path) != peer);
+            return paths_out.sent(id).iter().any(|path| self.core.adj_rib_in.lanes.peer(*path) != peer);
         }
         branch.advertised(id).peer().is_some_and(|source| source != peer)
     }

@@ -8,16 +8,18 @@
 //! that no neighbor hears of a contributor before its aggregate has been originated.
 
 use crate::aggregate::{Contribution, Contributors, Totals};
-use crate::policy::{BoundPolicy, Memory, PolicyRoute};
-use crate::shard::entry::PeerIndex;
+use crate::policy::{BoundPolicy, Memory};
+use crate::shard::entry::{AdjRibIn, PeerIndex};
+use crate::shard::policy_context::PolicyContext;
 use crate::shard::queue::Cursor;
-use crate::shard::{Accepted, Core, Shard};
+use crate::shard::resolver::Resolver;
+use crate::shard::{Accepted, Shard};
 use crate::wire::FamilyKey;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
-use sluice_base::{AnyPrefix, Provenance};
+use sluice_base::Provenance;
 
 /// An aggregate, for the shards of one family.
 #[derive(Clone, Debug)]
@@ -101,44 +103,68 @@ impl<P: FamilyKey> Aggregate<P> {
     }
 
     /// Returns true if the policy lets a path contribute.
-    fn admits(&self, core: &Core<P>, prefix: P, best: Accepted) -> bool {
+    fn admits(
+        &self,
+        adj_rib_in: &AdjRibIn<P>,
+        resolver: &Resolver<P::Hop>,
+        context: &PolicyContext,
+        prefix: P,
+        best: Accepted,
+    ) -> bool {
         let Some(policy) = &self.policy else { return true };
-        let set = &core.sets[best.set];
-        let (octets, hop) = (core.sets.octets(set), core.next_hop_of(set.hop));
-        let prefix = AnyPrefix::of(prefix);
-        let mut route = PolicyRoute::new(prefix, octets, &set.view, hop, core.context(best.peer));
+        let mut route = context.route(adj_rib_in, resolver, prefix, best);
         policy.decide(&mut route, &mut Memory::new(policy)).is_accepted
     }
 }
 
-impl<P: FamilyKey> Core<P> {
+impl<P: FamilyKey> Aggregates<P> {
     /// Returns true if the best path of an entry contributes to an aggregate that is announced in the place of its contributors.
     #[inline]
-    pub(crate) fn is_suppressed(&self, entry: u32, best: Accepted) -> bool {
-        self.aggregates.suppresses && self.suppressed_by(entry, best).is_some()
+    pub(crate) fn is_suppressed(
+        &self,
+        adj_rib_in: &AdjRibIn<P>,
+        resolver: &Resolver<P::Hop>,
+        context: &PolicyContext,
+        entry: u32,
+        best: Accepted,
+    ) -> bool {
+        self.suppresses && self.suppressed_by(adj_rib_in, resolver, context, entry, best).is_some()
     }
 
     /// Returns the aggregate that is announced in the place of the best path of an entry.
     #[inline(never)]
-    pub(crate) fn suppressed_by(&self, entry: u32, best: Accepted) -> Option<P> {
-        let prefix = self.entries[entry].prefix;
-        let mut covering = self.aggregates.covering(prefix, best.peer);
-        let by = covering.find(|a| a.summary_only && a.admits(self, prefix, best));
+    pub(crate) fn suppressed_by(
+        &self,
+        adj_rib_in: &AdjRibIn<P>,
+        resolver: &Resolver<P::Hop>,
+        context: &PolicyContext,
+        entry: u32,
+        best: Accepted,
+    ) -> Option<P> {
+        let prefix = adj_rib_in.entries[entry].prefix;
+        let mut covering = self.covering(prefix, best.peer);
+        let by = covering.find(|a| a.summary_only && a.admits(adj_rib_in, resolver, context, prefix, best));
         by.map(|aggregate| aggregate.prefix)
     }
 
     /// Adds an entry to the sums of the covering aggregates, or takes it out. Returns true if an aggregate with `summary-only` has or loses
     /// the entry.
-    fn sum_up(&mut self, entry: u32) -> bool {
-        let prefix = self.entries[entry].prefix;
-        let best = self.best(entry).filter(|best| best.peer != PeerIndex::AGGREGATE);
-        let mut sums = core::mem::take(&mut self.aggregates.sums);
+    fn sum_up(
+        &mut self,
+        adj_rib_in: &AdjRibIn<P>,
+        resolver: &Resolver<P::Hop>,
+        context: &PolicyContext,
+        entry: u32,
+    ) -> bool {
+        let prefix = adj_rib_in.entries[entry].prefix;
+        let best = adj_rib_in.best(entry).filter(|best| best.peer != PeerIndex::AGGREGATE);
         let mut is_other = false;
-        for sum in sums.iter_mut().filter(|sum| sum.aggregate.may_have(prefix)) {
-            let admitted = best.filter(|best| sum.aggregate.admits(self, prefix, *best));
+        for sum in self.sums.iter_mut().filter(|sum| sum.aggregate.may_have(prefix)) {
+            let admitted =
+                best.filter(|best| sum.aggregate.admits(adj_rib_in, resolver, context, prefix, *best));
             let new = admitted.map(|best| {
-                let set = &self.sets[best.set];
-                Contribution::of(self.sets.octets(set), &set.view, sum.aggregate.as_set)
+                let set = &adj_rib_in.sets[best.set];
+                Contribution::of(adj_rib_in.sets.octets(set), &set.view, sum.aggregate.as_set)
             });
             let before = match &new {
                 Some(new) => sum.by_entry.insert(entry, new.clone()),
@@ -152,7 +178,6 @@ impl<P: FamilyKey> Core<P> {
             new.iter().for_each(|new| sum.totals.add(new));
             sum.is_due = true;
         }
-        self.aggregates.sums = sums;
         is_other
     }
 }
@@ -161,14 +186,14 @@ impl<P: FamilyKey> Shard<P> {
     /// Sets the aggregates. Entries that aggregates keep from neighbors, or no longer do, are exported again.
     pub fn set_aggregates(&mut self, aggregates: Vec<Aggregate<P>>) {
         let core = &mut self.core;
-        if core.aggregates.sums.iter().map(|sum| &sum.aggregate).eq(&aggregates) {
+        if core.loc_rib.aggregates.sums.iter().map(|sum| &sum.aggregate).eq(&aggregates) {
             return;
         }
-        for sum in core::mem::take(&mut core.aggregates.sums) {
+        for sum in core::mem::take(&mut core.loc_rib.aggregates.sums) {
             if sum.aggregate.summary_only {
-                sum.by_entry
-                    .keys()
-                    .for_each(|entry| core.queue.push(&mut core.entries, *entry, Provenance::NONE));
+                sum.by_entry.keys().for_each(|entry| {
+                    core.loc_rib.queue.push(&mut core.adj_rib_in.entries, *entry, Provenance::NONE)
+                });
             }
         }
         let sum = |aggregate| Sum {
@@ -178,11 +203,11 @@ impl<P: FamilyKey> Shard<P> {
             // What control knows of the aggregate may be out of date.
             is_due: true,
         };
-        core.aggregates = Aggregates {
+        core.loc_rib.aggregates = Aggregates {
             suppresses: aggregates.iter().any(|aggregate| aggregate.summary_only),
             walk: (!aggregates.is_empty()).then_some(0),
             sums: aggregates.into_iter().map(sum).collect(),
-            cursor: core.queue.end(),
+            cursor: core.loc_rib.queue.end(),
             is_known: false,
         };
         self.trim();
@@ -190,7 +215,7 @@ impl<P: FamilyKey> Shard<P> {
 
     /// Looks at all entries again: contributors are selected by the validation of their origins, and the payloads are others.
     pub(crate) fn validate_contributors(&mut self) {
-        let aggregates = &mut self.core.aggregates;
+        let aggregates = &mut self.core.loc_rib.aggregates;
         let asks = |sum: &Sum<P>| sum.aggregate.policy.as_ref().is_some_and(|p| p.asks_for_validation());
         if aggregates.sums.iter().any(asks) {
             aggregates.walk = Some(0);
@@ -200,31 +225,33 @@ impl<P: FamilyKey> Shard<P> {
     /// Reads up to `limit` changes, or looks at up to `limit` entries of a walk.
     pub(crate) fn sum_slice(&mut self, limit: usize) {
         let core = &mut self.core;
-        let (mut cursor, mut changed) = (core.aggregates.cursor, Vec::new());
-        core.queue.read(&core.entries, &mut cursor, limit, |entry, _| {
+        let (mut cursor, mut changed) = (core.loc_rib.aggregates.cursor, Vec::new());
+        core.loc_rib.queue.read(&core.adj_rib_in.entries, &mut cursor, limit, |entry, _| {
             changed.push(entry);
             true
         });
-        core.aggregates.cursor = cursor;
+        core.loc_rib.aggregates.cursor = cursor;
         for entry in changed {
-            core.sum_up(entry);
+            core.loc_rib.aggregates.sum_up(&core.adj_rib_in, &core.resolver, &core.context, entry);
         }
-        if let Some(from) = core.aggregates.walk {
-            let end = core.entries.end();
+        if let Some(from) = core.loc_rib.aggregates.walk {
+            let end = core.adj_rib_in.entries.end();
             let to = end.min(from.saturating_add(limit as u32));
             for entry in from..to {
-                if !core.entries.is_vacant(entry) && core.sum_up(entry) {
-                    core.queue.push(&mut core.entries, entry, Provenance::NONE);
+                if !core.adj_rib_in.entries.is_vacant(entry)
+                    && core.loc_rib.aggregates.sum_up(&core.adj_rib_in, &core.resolver, &core.context, entry)
+                {
+                    core.loc_rib.queue.push(&mut core.adj_rib_in.entries, entry, Provenance::NONE);
                 }
             }
-            core.aggregates.walk = (to < end).then_some(to);
+            core.loc_rib.aggregates.walk = (to < end).then_some(to);
         }
         self.trim();
     }
 
     /// Returns true if sums changed and control does not know yet.
     pub fn take_aggregate_news(&mut self) -> bool {
-        let aggregates = &mut self.core.aggregates;
+        let aggregates = &mut self.core.loc_rib.aggregates;
         let is_news = !aggregates.is_known && aggregates.sums.iter().any(|sum| sum.is_due);
         aggregates.is_known |= is_news;
         is_news
@@ -232,12 +259,12 @@ impl<P: FamilyKey> Shard<P> {
 
     /// Returns true if the sums are those of the present best paths.
     pub fn is_summed_up(&self) -> bool {
-        !self.core.aggregates.has_work(self.core.queue.end())
+        !self.core.loc_rib.aggregates.has_work(self.core.loc_rib.queue.end())
     }
 
     /// Returns the contributors of each aggregate whose sum changed since the last call.
     pub fn take_contributors(&mut self) -> Vec<(P, Option<Contributors>)> {
-        let aggregates = &mut self.core.aggregates;
+        let aggregates = &mut self.core.loc_rib.aggregates;
         aggregates.is_known = false;
         let due = aggregates.sums.iter_mut().filter_map(|sum| {
             let is_due = core::mem::take(&mut sum.is_due);
@@ -248,9 +275,10 @@ impl<P: FamilyKey> Shard<P> {
 
     /// Returns the prefixes that contribute to an aggregate in this shard: their number, and the first `most` in order.
     pub fn contributors(&self, aggregate: P, most: usize) -> (usize, Vec<P>) {
-        let known = self.core.aggregates.sums.iter().find(|sum| sum.aggregate.prefix == aggregate);
+        let known = self.core.loc_rib.aggregates.sums.iter().find(|sum| sum.aggregate.prefix == aggregate);
         let Some(sum) = known else { return (0, Vec::new()) };
-        let mut all: Vec<P> = sum.by_entry.keys().map(|entry| self.core.entries[*entry].prefix).collect();
+        let mut all: Vec<P> =
+            sum.by_entry.keys().map(|entry| self.core.adj_rib_in.entries[*entry].prefix).collect();
         all.sort_unstable();
         all.truncate(most);
         (sum.by_entry.len(), all)
@@ -259,12 +287,14 @@ impl<P: FamilyKey> Shard<P> {
     /// Returns the aggregates that cover a prefix, each with true if the present route of the prefix contributes.
     pub fn aggregates_over(&self, prefix: P) -> Vec<(Aggregate<P>, bool)> {
         let core = &self.core;
-        let best = core.find(prefix).and_then(|id| core.best(id));
+        let best = core.adj_rib_in.find(prefix).and_then(|id| core.adj_rib_in.best(id));
         let best = best.filter(|best| best.peer != PeerIndex::AGGREGATE);
-        let all = core.aggregates.sums.iter().map(|sum| &sum.aggregate);
+        let all = core.loc_rib.aggregates.sums.iter().map(|sum| &sum.aggregate);
         all.filter(|aggregate| aggregate.may_have(prefix))
             .map(|aggregate| {
-                let contributes = best.is_some_and(|best| aggregate.admits(core, prefix, best));
+                let contributes = best.is_some_and(|best| {
+                    aggregate.admits(&core.adj_rib_in, &core.resolver, &core.context, prefix, best)
+                });
                 (aggregate.clone(), contributes)
             })
             .collect()

@@ -5,7 +5,7 @@
 //! would be out of date at once. So a change only marks its entry. When the table is at rest, one walk over the entries tells the RIB
 //! the backups of those that are marked. Prefixes with one path cost nothing.
 
-use crate::shard::{Core, Shard};
+use crate::shard::Shard;
 use crate::wire::FamilyKey;
 
 /// So many new marks since the last call, and one more for each [`RESTLESS_SHARE`] entries, and the table is not at rest.
@@ -56,29 +56,16 @@ impl Backups {
     }
 }
 
-impl<P: FamilyKey> Core<P> {
-    /// Marks an entry: the RIB is to hear anew which path is the backup, and which paths are used side by side.
-    #[inline]
-    pub(crate) fn mark_backup_due(&mut self, id: u32) {
-        if self.entries[id].mark_backup_due() {
-            self.backups.marked();
-        }
-        if self.decision.multipath.is_on() {
-            self.changed_groups.insert(id);
-        }
-    }
-}
-
 impl<P: FamilyKey> Shard<P> {
     /// Returns true if there are backups that the RIB has not been sent and nobody knows yet.
     #[inline]
     pub fn take_backup_news(&mut self) -> bool {
-        self.core.backups.take_news()
+        self.core.loc_rib.backups.take_news()
     }
 
     /// Begins to tell the RIB backups, if the table is at rest: few changes came since the last call.
     pub fn announce_backups(&mut self) {
-        if self.core.backups.begin(self.core.entries.len()) {
+        if self.core.loc_rib.backups.begin(self.core.adj_rib_in.entries.len()) {
             self.rib.begin_backups();
         }
     }

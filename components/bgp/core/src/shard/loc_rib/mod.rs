@@ -6,13 +6,12 @@ pub(super) mod decision;
 pub(super) mod multipath;
 pub(super) mod multipath_rules;
 pub(super) mod rib;
+pub(super) mod selection;
 
 pub use aggregates::Aggregate;
-pub(crate) use aggregates::Aggregates;
-pub(crate) use backup::Backups;
-pub(crate) use decision::Tables;
 pub use decision::{DecisionRules, Elimination};
 pub use multipath::{LeftOut, Multipath};
 pub use multipath_rules::MultipathRules;
 pub use rib::RIB_KINDS;
 pub(crate) use rib::RibBranch;
+pub(crate) use selection::LocRib;

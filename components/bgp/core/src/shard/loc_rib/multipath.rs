@@ -6,15 +6,17 @@
 //! does not lead.
 //!
 //! The group of an entry is computed from the entry's paths when the RIB branch tells the RIB, and no entry holds a group. A change of a
-//! path marks the entry ([`Core::changed_groups`]), and [`ToldGroups`] has the fingerprint of each told group of several paths, so that the
+//! path marks the entry ([`LocRib::changed_groups`]), and [`ToldGroups`] has the fingerprint of each told group of several paths, so that the
 //! RIB is notified of groups only where they changed. Without multipath, and for prefixes with one path, nothing of that happens.
 
 use super::decision::{Candidate, Tables};
+use super::selection::LocRib;
 use crate::attributes::canonical;
 use crate::attributes::link_bandwidth::link_bandwidth;
 use crate::attributes::private::Private;
-use crate::shard::Core;
-use crate::shard::entry::Path;
+use crate::hash::HashSeed;
+use crate::shard::entry::{AdjRibIn, Path};
+use crate::shard::resolver::Resolver;
 use crate::wire::FamilyKey;
 use crate::wire::attribute::code;
 use alloc::vec::Vec;
@@ -23,6 +25,7 @@ use core::hash::BuildHasher;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
+use sluice_base::Prefix;
 use smallvec::SmallVec;
 
 /// The part of a path in forwarding, among paths that are equal but for their routers.
@@ -88,11 +91,17 @@ pub(crate) struct ToldGroups(HashMap<u32, u64, FixedState>);
 
 impl ToldGroups {
     /// Notes that the RIB is sent a group. Returns true if the entry's group before was another one.
-    pub fn replace<P: FamilyKey>(&mut self, core: &Core<P>, entry: u32, group: &Group) -> bool {
+    pub fn replace<H: Prefix>(
+        &mut self,
+        resolver: &Resolver<H>,
+        seed: HashSeed,
+        entry: u32,
+        group: &Group,
+    ) -> bool {
         if group.is_alone() {
             return self.0.remove(&entry).is_some();
         }
-        let print = fingerprint(core, group);
+        let print = fingerprint(resolver, seed, group);
         self.0.insert(entry, print) != Some(print)
     }
 
@@ -112,11 +121,11 @@ impl ToldGroups {
 
 /// Hashes the addresses of a group, as numbers of next hops are used again. Neighbors choose what is hashed, so that the seed is the
 /// router's secret.
-fn fingerprint<P: FamilyKey>(core: &Core<P>, group: &Group) -> u64 {
+fn fingerprint<H: Prefix>(resolver: &Resolver<H>, seed: HashSeed, group: &Group) -> u64 {
     let mut members: SmallVec<[_; 4]> =
-        group.members().map(|(hop, weight)| (core.resolver.next_hop(hop), weight)).collect();
+        group.members().map(|(hop, weight)| (resolver.next_hop(hop), weight)).collect();
     members.sort_unstable();
-    FixedState::with_seed(core.seed.0).hash_one(&members)
+    FixedState::with_seed(seed.0).hash_one(&members)
 }
 
 /// Returns the weights of paths by the bandwidths of their links: whole percents of the sum, at least 1. All weights are 1 if a bandwidth is
@@ -184,13 +193,16 @@ impl<P: FamilyKey> Tables<'_, P> {
     }
 }
 
-impl<P: FamilyKey> Core<P> {
+impl<P: FamilyKey> LocRib<P> {
     /// Returns the next hops that share the packets of an entry.
-    pub(crate) fn group(&self, id: u32) -> Group {
-        let (paths, tables) = (self.entries.paths(id), self.tables(id));
-        let Some(best) = self.best_position(id).filter(|_| paths.len() > 1) else { return Group::default() };
-        let used = tables.side_by_side(paths, best, |_, _| {});
-        let hop = |index: usize| self.sets.accepted(paths[index].attributes).map(|set| self.sets[set].hop);
+    pub(crate) fn group(&self, adj_rib_in: &AdjRibIn<P>, resolver: &Resolver<P::Hop>, id: u32) -> Group {
+        let paths = adj_rib_in.entries.paths(id);
+        let Some(best) = best_position(adj_rib_in, id).filter(|_| paths.len() > 1) else {
+            return Group::default();
+        };
+        let used = self.tables(adj_rib_in, resolver, id).side_by_side(paths, best, |_, _| {});
+        let sets = &adj_rib_in.sets;
+        let hop = |index: usize| sets.accepted(paths[index].attributes).map(|set| sets[set].hop);
         let mut hops: SmallVec<[(u32, u8); 4]> =
             used.iter().filter_map(|(index, weight)| Some((hop(*index)?, *weight))).collect();
         hops.sort_unstable();
@@ -198,23 +210,28 @@ impl<P: FamilyKey> Core<P> {
     }
 
     /// Returns the part of each path of an entry in forwarding.
-    pub(crate) fn parts_of_paths(&self, id: u32) -> Vec<Option<Multipath>> {
-        let paths = self.entries.paths(id);
+    pub(crate) fn parts_of_paths(
+        &self,
+        adj_rib_in: &AdjRibIn<P>,
+        resolver: &Resolver<P::Hop>,
+        id: u32,
+    ) -> Vec<Option<Multipath>> {
+        let paths = adj_rib_in.entries.paths(id);
         let mut parts: Vec<Option<Multipath>> = paths.iter().map(|_| None).collect();
-        if self.decision.multipath.is_on()
-            && let Some(best) = self.best_position(id)
+        if self.rules.multipath.is_on()
+            && let Some(best) = best_position(adj_rib_in, id)
         {
             let left_out = |index: usize, why| parts[index] = Some(Multipath::LeftOut(why));
-            let used = self.tables(id).side_by_side(paths, best, left_out);
+            let used = self.tables(adj_rib_in, resolver, id).side_by_side(paths, best, left_out);
             used.iter().for_each(|(index, weight)| parts[*index] = Some(Multipath::Used { weight: *weight }));
         }
         parts
     }
+}
 
-    fn best_position(&self, id: u32) -> Option<usize> {
-        let best = self.entries.best(id)?.number;
-        self.entries.position(id, best)
-    }
+fn best_position<P: FamilyKey>(adj_rib_in: &AdjRibIn<P>, id: u32) -> Option<usize> {
+    let best = adj_rib_in.entries.best(id)?.number;
+    adj_rib_in.entries.position(id, best)
 }
 
 #[cfg(test)]

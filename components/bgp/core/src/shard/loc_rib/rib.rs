@@ -1,11 +1,13 @@
 //! The RIB's branch: best routes for the routing information base, in batches as large as it can take.
 
 use super::multipath::{Group, ToldGroups};
+use super::selection::LocRib;
 use crate::attributes::private::Private;
+use crate::shard::Accepted;
 use crate::shard::adj_rib_out::{Branch, Item, OutcomeId, Source};
-use crate::shard::entry::{PeerIndex, SetId};
+use crate::shard::entry::{AdjRibIn, PeerIndex, SetId};
 use crate::shard::queue::Cursor;
-use crate::shard::{Accepted, Core};
+use crate::shard::resolver::Resolver;
 use crate::wire::FamilyKey;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -49,12 +51,12 @@ type SetKey = (u32, u32, bool, Option<u32>, Option<SetId>);
 /// has from their protocols. Aggregates have no other protocol: their routes drop packets for which there is no contributor, so that no
 /// packet circles between this router and one that sends packets for the aggregate here.
 #[inline]
-fn best_for_rib<P: FamilyKey>(core: &Core<P>, entry: u32) -> Option<Accepted> {
+fn best_for_rib<P: FamilyKey>(adj_rib_in: &AdjRibIn<P>, entry: u32) -> Option<Accepted> {
     let is_for_rib = |path: &Accepted| {
         let is_learned = !path.peer.is_own() || path.peer == PeerIndex::AGGREGATE;
-        is_learned && core.peers[usize::from(path.peer.0)].info.source.forwards()
+        is_learned && adj_rib_in.peers[usize::from(path.peer.0)].info.source.forwards()
     };
-    core.best(entry).filter(is_for_rib)
+    adj_rib_in.best(entry).filter(is_for_rib)
 }
 
 impl RibBranch {
@@ -86,56 +88,72 @@ impl RibBranch {
     }
 
     /// Adds up to about `limit` changes to `batch`: best paths and groups of paths, or, if there are none to tell, backups.
-    pub fn fill<P: FamilyKey>(&mut self, core: &mut Core<P>, limit: usize, batch: &mut RouteBatch<P>) {
+    pub fn fill<P: FamilyKey>(
+        &mut self,
+        adj_rib_in: &mut AdjRibIn<P>,
+        resolver: &Resolver<P::Hop>,
+        loc_rib: &mut LocRib<P>,
+        limit: usize,
+        batch: &mut RouteBatch<P>,
+    ) {
         let mut items = core::mem::take(&mut self.items);
         let export = |entry| {
-            let best = best_for_rib(core, entry)?;
+            let best = best_for_rib(adj_rib_in, entry)?;
             Some((best.peer, OutcomeId::unchanged(best.set)))
         };
-        self.branch.gather(core, limit, export, &mut items);
+        self.branch.gather(&loc_rib.queue, &adj_rib_in.entries, limit, export, &mut items);
         self.sets.clear();
         self.shared_sets.clear();
-        let is_quiet = items.is_empty() && core.changed_groups.is_empty();
+        let is_quiet = items.is_empty() && loc_rib.changed_groups.is_empty();
         for item in items.drain(..) {
-            let action = match best_for_rib(core, item.entry).filter(|_| item.outcome.is_some()) {
+            let action = match best_for_rib(adj_rib_in, item.entry).filter(|_| item.outcome.is_some()) {
                 None => {
                     self.told_groups.forget(item.entry);
                     RouteAction::Delete
                 }
-                Some(path) => RouteAction::Set(self.set_of_entry(core, item.entry, path, batch)),
+                Some(path) => RouteAction::Set(
+                    self.set_of_entry(adj_rib_in, resolver, loc_rib, item.entry, path, batch),
+                ),
             };
             batch.updates.push(RouteUpdate {
-                prefix: core.entries[item.entry].prefix,
+                prefix: adj_rib_in.entries[item.entry].prefix,
                 action,
                 provenance: item.provenance,
             });
         }
         self.items = items;
-        if !core.changed_groups.is_empty() {
-            self.tell_groups(core, limit, batch);
+        if !loc_rib.changed_groups.is_empty() {
+            self.announce_groups(adj_rib_in, resolver, loc_rib, limit, batch);
         }
         if is_quiet {
-            self.tell_backups(core, limit, batch);
+            self.announce_backups(adj_rib_in, resolver, loc_rib, limit, batch);
         }
     }
 
     /// Tells the RIB groups of paths that changed without the best path.
     #[inline(never)]
-    fn tell_groups<P: FamilyKey>(&mut self, core: &mut Core<P>, limit: usize, batch: &mut RouteBatch<P>) {
+    fn announce_groups<P: FamilyKey>(
+        &mut self,
+        adj_rib_in: &mut AdjRibIn<P>,
+        resolver: &Resolver<P::Hop>,
+        loc_rib: &mut LocRib<P>,
+        limit: usize,
+        batch: &mut RouteBatch<P>,
+    ) {
         for _ in 0..limit {
-            let Some(entry) = core.changed_groups.pop_first() else { break };
+            let Some(entry) = loc_rib.changed_groups.pop_first() else { break };
             // The present group goes with a change of the best path that is yet to be sent.
-            if core.queue.is_pending(&core.entries, entry, self.branch.cursor)
+            if loc_rib.queue.is_pending(&adj_rib_in.entries, entry, self.branch.cursor)
                 || self.branch.advertised(entry) == Source::NONE
             {
                 continue;
             }
-            let Some(best) = best_for_rib(core, entry) else { continue };
-            let group = core.group(entry);
-            if self.told_groups.replace(core, entry, &group) {
-                let set = self.set_of_group(core, best, group, None, batch);
+            let Some(best) = best_for_rib(adj_rib_in, entry) else { continue };
+            let group = loc_rib.group(adj_rib_in, resolver, entry);
+            if self.told_groups.replace(resolver, adj_rib_in.seed, entry, &group) {
+                let set = self.set_of_group(adj_rib_in, resolver, best, group, None, batch);
                 batch.updates.push(RouteUpdate {
-                    prefix: core.entries[entry].prefix,
+                    prefix: adj_rib_in.entries[entry].prefix,
                     action: RouteAction::Set(set),
                     provenance: Provenance::NONE,
                 });
@@ -144,28 +162,37 @@ impl RibBranch {
     }
 
     #[inline(never)]
-    fn tell_backups<P: FamilyKey>(&mut self, core: &mut Core<P>, limit: usize, batch: &mut RouteBatch<P>) {
+    fn announce_backups<P: FamilyKey>(
+        &mut self,
+        adj_rib_in: &mut AdjRibIn<P>,
+        resolver: &Resolver<P::Hop>,
+        loc_rib: &mut LocRib<P>,
+        limit: usize,
+        batch: &mut RouteBatch<P>,
+    ) {
         let Some(next) = self.walk else { return };
-        let end = core.entries.end();
+        let end = adj_rib_in.entries.end();
         let to = end.min(next.saturating_add(u32::try_from(limit.saturating_mul(LOOKS)).unwrap_or(u32::MAX)));
         let full = batch.updates.len() + limit;
         let mut entry = next;
         while entry < to && batch.updates.len() < full {
-            let is_due = core.entries[entry].take_backup_due();
-            let is_due = is_due || self.all_due && core.entries.paths(entry).len() > 1;
+            let is_due = adj_rib_in.entries[entry].take_backup_due();
+            let is_due = is_due || self.all_due && adj_rib_in.entries.paths(entry).len() > 1;
             if is_due
                 && self.branch.advertised(entry) != Source::NONE
-                && let Some(best) = best_for_rib(core, entry)
+                && let Some(best) = best_for_rib(adj_rib_in, entry)
             {
-                let group = core.group(entry);
+                let group = loc_rib.group(adj_rib_in, resolver, entry);
                 let mut used: SmallVec<[u32; 4]> = group.hops().collect();
-                used.push(core.sets[best.set].hop);
-                let backup = core.tables(entry).backup(core.entries.paths(entry), &used);
-                let backup = backup.and_then(|path| core.sets.accepted(path.attributes));
-                self.told_groups.replace(core, entry, &group);
-                let set = self.set_of_group(core, best, group, backup, batch);
+                used.push(adj_rib_in.sets[best.set].hop);
+                let backup = loc_rib
+                    .tables(adj_rib_in, resolver, entry)
+                    .backup(adj_rib_in.entries.paths(entry), &used);
+                let backup = backup.and_then(|path| adj_rib_in.sets.accepted(path.attributes));
+                self.told_groups.replace(resolver, adj_rib_in.seed, entry, &group);
+                let set = self.set_of_group(adj_rib_in, resolver, best, group, backup, batch);
                 batch.updates.push(RouteUpdate {
-                    prefix: core.entries[entry].prefix,
+                    prefix: adj_rib_in.entries[entry].prefix,
                     action: RouteAction::Set(set),
                     provenance: Provenance::NONE,
                 });
@@ -180,68 +207,79 @@ impl RibBranch {
     #[inline(always)]
     fn set_of_entry<P: FamilyKey>(
         &mut self,
-        core: &Core<P>,
+        adj_rib_in: &AdjRibIn<P>,
+        resolver: &Resolver<P::Hop>,
+        loc_rib: &LocRib<P>,
         entry: u32,
         path: Accepted,
         batch: &mut RouteBatch<P>,
     ) -> u32 {
-        if !core.decision.multipath.is_on() {
-            return self.set(core, path, None, batch);
+        if !loc_rib.rules.multipath.is_on() {
+            return self.set(adj_rib_in, resolver, path, None, batch);
         }
-        let group = core.group(entry);
-        self.told_groups.replace(core, entry, &group);
-        self.set_of_group(core, path, group, None, batch)
+        let group = loc_rib.group(adj_rib_in, resolver, entry);
+        self.told_groups.replace(resolver, adj_rib_in.seed, entry, &group);
+        self.set_of_group(adj_rib_in, resolver, path, group, None, batch)
     }
 
     /// Returns the set for a best path whose packets a group of paths shares.
     fn set_of_group<P: FamilyKey>(
         &mut self,
-        core: &Core<P>,
+        adj_rib_in: &AdjRibIn<P>,
+        resolver: &Resolver<P::Hop>,
         path: Accepted,
         group: Group,
         backup: Option<SetId>,
         batch: &mut RouteBatch<P>,
     ) -> u32 {
         if group.is_alone() {
-            return self.set(core, path, backup, batch);
+            return self.set(adj_rib_in, resolver, path, backup, batch);
         }
-        let key = self.key(core, path, backup);
+        let key = key(adj_rib_in, path, backup);
         let hops = group.clone();
-        *self.shared_sets.entry((key, group)).or_insert_with(|| push_set(core, path, key, hops, batch))
+        *self
+            .shared_sets
+            .entry((key, group))
+            .or_insert_with(|| push_set(adj_rib_in, resolver, path, key, hops, batch))
     }
 
     fn set<P: FamilyKey>(
         &mut self,
-        core: &Core<P>,
+        adj_rib_in: &AdjRibIn<P>,
+        resolver: &Resolver<P::Hop>,
         path: Accepted,
         backup: Option<SetId>,
         batch: &mut RouteBatch<P>,
     ) -> u32 {
-        let key = self.key(core, path, backup);
-        *self.sets.entry(key).or_insert_with(|| push_set(core, path, key, Group::default(), batch))
+        let key = key(adj_rib_in, path, backup);
+        *self
+            .sets
+            .entry(key)
+            .or_insert_with(|| push_set(adj_rib_in, resolver, path, key, Group::default(), batch))
     }
+}
 
-    #[inline(always)]
-    fn key<P: FamilyKey>(&self, core: &Core<P>, path: Accepted, backup: Option<SetId>) -> SetKey {
-        let set = &core.sets[path.set];
-        let internal = core.peers[usize::from(path.peer.0)].info.internal || path.peer.is_own();
-        let med = set.view.med.unwrap_or(0);
-        let spare = backup.map(|set| core.sets[set].hop);
-        let private = core.sets.has_private(path.set).then_some(path.set);
-        (set.hop, med, internal, spare, private)
-    }
+#[inline(always)]
+fn key<P: FamilyKey>(adj_rib_in: &AdjRibIn<P>, path: Accepted, backup: Option<SetId>) -> SetKey {
+    let set = &adj_rib_in.sets[path.set];
+    let internal = adj_rib_in.peers[usize::from(path.peer.0)].info.internal || path.peer.is_own();
+    let med = set.view.med.unwrap_or(0);
+    let spare = backup.map(|set| adj_rib_in.sets[set].hop);
+    let private = adj_rib_in.sets.has_private(path.set).then_some(path.set);
+    (set.hop, med, internal, spare, private)
 }
 
 /// Appends a set to the batch and returns its number. The next hops are those of the group; of a path without a group its own.
 fn push_set<P: FamilyKey>(
-    core: &Core<P>,
+    adj_rib_in: &AdjRibIn<P>,
+    resolver: &Resolver<P::Hop>,
     path: Accepted,
     (hop, med, internal, spare, private): SetKey,
     group: Group,
     batch: &mut RouteBatch<P>,
 ) -> u32 {
     let next_hop = |id: u32| {
-        let hop = core.resolver.next_hop(id)?;
+        let hop = resolver.next_hop(id)?;
         Some(NextHop { interface: hop.interface, ..NextHop::via(hop.address) })
     };
     let spare = spare.and_then(next_hop).map(NextHop::as_backup);
@@ -253,7 +291,8 @@ fn push_set<P: FamilyKey>(
     };
     let forwarding = forwarding.unwrap_or(Forwarding::Reject);
     let (distance, kind) = if internal { (Distance::IBGP, INTERNAL) } else { (Distance::EBGP, EXTERNAL) };
-    let private = private.map(|_| Private::of(core.sets.octets(&core.sets[path.set]))).unwrap_or_default();
+    let private =
+        private.map(|_| Private::of(adj_rib_in.sets.octets(&adj_rib_in.sets[path.set]))).unwrap_or_default();
     let Private { tags, rib_distance, is_blackhole, .. } = private;
     let forwarding = if is_blackhole { Forwarding::Discard } else { forwarding };
     let (metric, distance) = (Metric(med), Some(rib_distance.map_or(distance, Distance)));

@@ -256,7 +256,7 @@ impl<P: FamilyKey> Core<P> {
     #[inline(always)]
     pub(crate) fn note_adj_rib_in(&mut self, entry: u32, path: PathNumber) {
         if self.monitor.is_some() {
-            let prefix = self.entries[entry].prefix;
+            let prefix = self.adj_rib_in.entries[entry].prefix;
             self.note(prefix, Noted::Path(path), MonitoredRibs::has_adj_rib_in);
         }
     }
@@ -265,8 +265,9 @@ impl<P: FamilyKey> Core<P> {
     #[inline(always)]
     pub(crate) fn note_removal(&mut self, entry: u32, path: PathNumber) {
         if self.monitor.is_some() {
-            let noted = Noted::Removed(self.lanes.peer(path), self.lanes.id(entry, path));
-            let prefix = self.entries[entry].prefix;
+            let noted =
+                Noted::Removed(self.adj_rib_in.lanes.peer(path), self.adj_rib_in.lanes.id(entry, path));
+            let prefix = self.adj_rib_in.entries[entry].prefix;
             self.note(prefix, noted, MonitoredRibs::has_adj_rib_in);
         }
     }
@@ -275,7 +276,7 @@ impl<P: FamilyKey> Core<P> {
     #[inline(always)]
     pub(crate) fn note_best(&mut self, entry: u32) {
         if self.monitor.is_some() {
-            let prefix = self.entries[entry].prefix;
+            let prefix = self.adj_rib_in.entries[entry].prefix;
             let reads = |ribs: MonitoredRibs| {
                 ribs.has(MonitoredRib::LocalRib) || ribs.has(MonitoredRib::AdjRibOutPre)
             };
@@ -316,10 +317,10 @@ impl<P: FamilyKey> Shard<P> {
         let Some(monitor) = &mut self.core.monitor else { return };
         monitor.ribs = monitor.readers.iter().fold(MonitoredRibs::default(), |all, r| all.or(r.ribs));
         monitor.trim();
-        self.groups.notes_sent = monitor.ribs.has_adj_rib_out();
+        self.adj_rib_out.notes_sent = monitor.ribs.has_adj_rib_out();
         if monitor.readers.is_empty() {
             self.core.monitor = None;
-            self.groups.sent_blocks.clear();
+            self.adj_rib_out.sent_blocks.clear();
         }
         self.bound_monitors();
     }
@@ -329,8 +330,8 @@ impl<P: FamilyKey> Shard<P> {
     #[inline]
     pub(crate) fn bound_monitors(&mut self) {
         if self.core.monitor.is_some() {
-            let paths: usize = self.core.peers.iter().map(|peer| peer.paths as usize).sum();
-            let routes = self.core.entries.len() + paths + self.groups.advertised_count();
+            let paths: usize = self.core.adj_rib_in.peers.iter().map(|peer| peer.paths as usize).sum();
+            let routes = self.core.adj_rib_in.entries.len() + paths + self.adj_rib_out.advertised_count();
             if let Some(monitor) = &mut self.core.monitor {
                 monitor.bound = SLACK + routes;
             }
@@ -352,15 +353,15 @@ impl<P: FamilyKey> Shard<P> {
     /// Notes what update groups were sent.
     #[inline]
     pub(crate) fn note_sent(&mut self) {
-        if !self.groups.sent_blocks.is_empty() {
+        if !self.adj_rib_out.sent_blocks.is_empty() {
             self.note_sent_blocks();
         }
     }
 
     #[cold]
     fn note_sent_blocks(&mut self) {
-        let Shard { core, groups, .. } = self;
-        let blocks = groups.sent_blocks.drain(..);
+        let Shard { core, adj_rib_out, .. } = self;
+        let blocks = adj_rib_out.sent_blocks.drain(..);
         let Some(monitor) = &mut core.monitor else { return drop(blocks) };
         for block in blocks {
             if monitor.lists.back().is_none_or(|last| **last != *block.members) {
@@ -368,7 +369,7 @@ impl<P: FamilyKey> Shard<P> {
             }
             let members = monitor.first_list.wrapping_add(monitor.lists.len() as u32 - 1);
             for (entry, path, before) in block.changes {
-                let prefix = core.entries[entry].prefix;
+                let prefix = core.adj_rib_in.entries[entry].prefix;
                 monitor.push(prefix, Noted::Sent { members, path, before });
             }
         }

@@ -98,10 +98,10 @@ impl<'a, P: FamilyKey> Gather<'a, P> {
     /// Visits up to about `limit` entries of a walk.
     fn walk(&mut self, next: &mut Option<u32>, limit: usize, visit: impl Fn(&mut Self, u32)) {
         let Some(place) = next else { return };
-        let end = self.shard.core.entries.end();
+        let end = self.shard.core.adj_rib_in.entries.end();
         let stop = end.min(place.saturating_add(limit as u32));
         while *place < stop && self.visits < WORK * limit {
-            if !self.shard.core.entries.paths(*place).is_empty() {
+            if !self.shard.core.adj_rib_in.entries.paths(*place).is_empty() {
                 visit(self, *place);
             }
             *place += 1;
@@ -133,13 +133,13 @@ impl<'a, P: FamilyKey> Gather<'a, P> {
         let shard = self.shard;
         let core = &shard.core;
         let Note { prefix, noted } = *note;
-        let entry = core.find(prefix);
+        let entry = core.adj_rib_in.find(prefix);
         match noted {
             Noted::Path(number) => {
                 // A path that is gone has a note of its own.
                 let path = entry.and_then(|entry| {
-                    let position = core.entries.position(entry, number)?;
-                    Some((entry, core.entries.paths(entry)[position]))
+                    let position = core.adj_rib_in.entries.position(entry, number)?;
+                    Some((entry, core.adj_rib_in.entries.paths(entry)[position]))
                 });
                 if let Some((entry, path)) = path {
                     self.path(entry, &path);
@@ -147,21 +147,24 @@ impl<'a, P: FamilyKey> Gather<'a, P> {
             }
             Noted::Removed(peer, path_id) => {
                 let position = entry.and_then(|entry| {
-                    Some((entry, core.lanes.position(&core.entries, entry, peer, path_id)?))
+                    Some((
+                        entry,
+                        core.adj_rib_in.lanes.position(&core.adj_rib_in.entries, entry, peer, path_id)?,
+                    ))
                 });
                 if let Some((entry, position)) = position {
-                    self.path(entry, &core.entries.paths(entry)[position]);
+                    self.path(entry, &core.adj_rib_in.entries.paths(entry)[position]);
                 } else if !peer.is_own() {
                     self.push(MonitoredRib::PrePolicy, (peer, prefix, path_id), Attributes::None);
                     self.push(MonitoredRib::PostPolicy, (peer, prefix, path_id), Attributes::None);
                 }
             }
             Noted::Best => {
-                let best = entry.and_then(|entry| core.best(entry));
+                let best = entry.and_then(|entry| core.adj_rib_in.best(entry));
                 let attributes = best.map_or(Attributes::None, |best| Attributes::Set(best.set));
                 self.push(MonitoredRib::LocalRib, (PeerIndex::LOCAL, prefix, None), attributes);
                 if self.ribs.has(MonitoredRib::AdjRibOutPre) {
-                    for peer in shard.groups.members() {
+                    for peer in shard.adj_rib_out.members() {
                         self.out_pre(entry, (peer, prefix), true, hops);
                     }
                 }
@@ -179,11 +182,11 @@ impl<'a, P: FamilyKey> Gather<'a, P> {
     fn entry<'h>(&mut self, entry: u32, hops: &impl Fn(PeerIndex) -> Option<NextHopsFor<'h, P::Hop>>) {
         let shard = self.shard;
         let core = &shard.core;
-        let prefix = core.entries[entry].prefix;
+        let prefix = core.adj_rib_in.entries[entry].prefix;
         if self.ribs.has_adj_rib_in() {
-            core.entries.paths(entry).iter().for_each(|path| self.path(entry, path));
+            core.adj_rib_in.entries.paths(entry).iter().for_each(|path| self.path(entry, path));
         }
-        if let Some(best) = core.best(entry) {
+        if let Some(best) = core.adj_rib_in.best(entry) {
             let attributes = Attributes::Set(best.set);
             self.push(MonitoredRib::LocalRib, (PeerIndex::LOCAL, prefix, None), attributes);
         }
@@ -196,9 +199,9 @@ impl<'a, P: FamilyKey> Gather<'a, P> {
             return;
         }
         let shard = self.shard;
-        let prefix = shard.core.entries[entry].prefix;
-        for peer in shard.groups.members() {
-            let Some((_, branch)) = shard.groups.adj_rib_out(peer) else { continue };
+        let prefix = shard.core.adj_rib_in.entries[entry].prefix;
+        for peer in shard.adj_rib_out.members() {
+            let Some((_, branch)) = shard.adj_rib_out.adj_rib_out(peer) else { continue };
             match &branch.paths_out {
                 None => self.sent(Some(entry), (peer, prefix), PathNumber::NONE, Source::NONE, hops),
                 Some(paths_out) => {
@@ -216,12 +219,13 @@ impl<'a, P: FamilyKey> Gather<'a, P> {
     fn path(&mut self, entry: u32, path: &Path) {
         self.visits += 1;
         let core = &self.shard.core;
-        let peer = core.lanes.peer(path.number);
-        if peer.is_own() || path.generation != core.peers[usize::from(peer.0)].generation {
+        let peer = core.adj_rib_in.lanes.peer(path.number);
+        if peer.is_own() || path.generation != core.adj_rib_in.peers[usize::from(peer.0)].generation {
             return;
         }
-        let key = (peer, core.entries[entry].prefix, core.lanes.id(entry, path.number));
-        let (received, accepted) = (core.sets.received(path.attributes), core.sets.accepted(path.attributes));
+        let key = (peer, core.adj_rib_in.entries[entry].prefix, core.adj_rib_in.lanes.id(entry, path.number));
+        let (received, accepted) =
+            (core.adj_rib_in.sets.received(path.attributes), core.adj_rib_in.sets.accepted(path.attributes));
         self.push(MonitoredRib::PrePolicy, key, Attributes::Set(received));
         self.push(MonitoredRib::PostPolicy, key, accepted.map_or(Attributes::None, Attributes::Set));
     }
@@ -240,20 +244,20 @@ impl<'a, P: FamilyKey> Gather<'a, P> {
         }
         self.visits += 1;
         let (shard, core) = (self.shard, &self.shard.core);
-        let Some((view, branch)) = shard.groups.adj_rib_out(peer) else { return };
-        let path_id = view.paths.map(|_| core.lanes.sent_id(path));
+        let Some((view, branch)) = shard.adj_rib_out.adj_rib_out(peer) else { return };
+        let path_id = view.paths.map(|_| core.adj_rib_in.lanes.sent_id(path));
         let number = entry.and_then(|entry| match &branch.paths_out {
             Some(paths_out) => paths_out.sent(entry).contains(&path).then_some((entry, path)),
             None => {
                 let source = branch.advertised(entry).peer().filter(|source| *source != peer);
-                source.and_then(|_| Some((entry, core.number_towards(view, entry)?)))
+                source.and_then(|_| Some((entry, view.best_number(&core.adj_rib_in, entry)?)))
             }
         });
-        let number = number.filter(|(_, number)| core.lanes.peer(*number) != peer);
+        let number = number.filter(|(_, number)| core.adj_rib_in.lanes.peer(*number) != peer);
         let made = number.and_then(|(entry, path)| self.exported(view, entry, path, &hops(peer)?));
         let was_sent = match (&branch.paths_out, before.path()) {
             (_, None) => false,
-            (Some(_), Some(before)) => core.lanes.peer(before) != peer,
+            (Some(_), Some(before)) => core.adj_rib_in.lanes.peer(before) != peer,
             (None, Some(_)) => before.peer() != Some(peer),
         };
         if made.is_some() || was_sent {
@@ -276,14 +280,14 @@ impl<'a, P: FamilyKey> Gather<'a, P> {
         }
         self.visits += 1;
         let (shard, core) = (self.shard, &self.shard.core);
-        let Some((view, branch)) = shard.groups.adj_rib_out(peer) else { return };
+        let Some((view, branch)) = shard.adj_rib_out.adj_rib_out(peer) else { return };
         if branch.paths_out.is_some() {
             return;
         }
         let view = ExportView { policy: None, ..(**view).clone() };
         let made = entry.and_then(|entry| {
-            let number = core.number_towards(&view, entry)?;
-            if core.lanes.peer(number) == peer {
+            let number = view.best_number(&core.adj_rib_in, entry)?;
+            if core.adj_rib_in.lanes.peer(number) == peer {
                 return None;
             }
             self.exported(&view, entry, number, &hops(peer)?)
@@ -303,7 +307,7 @@ impl<'a, P: FamilyKey> Gather<'a, P> {
         hops: &NextHopsFor<'_, P::Hop>,
     ) -> Option<u32> {
         let core = &self.shard.core;
-        let accepted = core.path(entry, path)?;
+        let accepted = core.adj_rib_in.path(entry, path)?;
         let mut exporter = Exporter::default();
         let outcome = exporter.export(core, view, entry, accepted)?;
         let mut exported = Exported::default();
@@ -363,16 +367,16 @@ impl<'a, P: FamilyKey> Gather<'a, P> {
 
 /// Returns the attributes of a set without MP_REACH_NLRI, and the next hop's octets.
 fn of_set<P: FamilyKey>(core: &Core<P>, set: SetId) -> MadeAttributes {
-    let set = &core.sets[set];
+    let set = &core.adj_rib_in.sets[set];
     let mut hop = Vec::new();
-    let next_hop = core.next_hop_of(set.hop);
+    let next_hop = core.resolver.next_hop_of(set.hop);
     put_address(&next_hop, &mut hop);
     if let Some(link_local) = next_hop.link_local {
         hop.extend_from_slice(&link_local.octets());
     }
     let mut attributes = Vec::new();
     let mut needs_next_hop = P::HAS_OWN_FIELDS;
-    for attribute in canonical::attributes(core.sets.octets(set)) {
+    for attribute in canonical::attributes(core.adj_rib_in.sets.octets(set)) {
         if attribute.code > code::NEXT_HOP && core::mem::take(&mut needs_next_hop) {
             put_next_hop(&hop, &mut attributes);
         }

@@ -92,10 +92,6 @@ pub struct NeighborConfig {
     /// XIDs.
     #[serde(default)]
     pub xid: FamilyConfig,
-    /// The family of labels, which tests have.
-    #[cfg(feature = "labels")]
-    #[serde(default)]
-    pub labels: FamilyConfig,
     /// True if this router announces itself as the next hop: to an internal neighbor of routes that were learned outside, to an external
     /// one of routes whose next hops are on the subnet that both share.
     #[serde(default)]
@@ -243,10 +239,6 @@ impl NeighborConfig {
         self.ipv4_unicast.enabled = Some(families.has(FamilyIndex::IPV4));
         self.ipv6_unicast.enabled = Some(families.has(FamilyIndex::IPV6));
         self.xid.enabled = Some(families.has(FamilyIndex::XID));
-        #[cfg(feature = "labels")]
-        {
-            self.labels.enabled = Some(families.has(FamilyIndex::LABELS));
-        }
     }
 
     /// The settings of a family; the default for one that the schema does not have.
@@ -255,8 +247,6 @@ impl NeighborConfig {
             FamilyIndex::IPV4 => self.ipv4_unicast,
             FamilyIndex::IPV6 => self.ipv6_unicast,
             FamilyIndex::XID => self.xid,
-            #[cfg(feature = "labels")]
-            FamilyIndex::LABELS => self.labels,
             _ => FamilyConfig::default(),
         }
     }
@@ -298,8 +288,6 @@ impl NeighborConfig {
             ipv4_unicast: FamilyConfig::DEFAULT,
             ipv6_unicast: FamilyConfig::DEFAULT,
             xid: FamilyConfig::DEFAULT,
-            #[cfg(feature = "labels")]
-            labels: FamilyConfig::DEFAULT,
             next_hop_self: false,
             route_reflector_client: false,
             cluster_id: None,

@@ -246,11 +246,11 @@ impl Speaker {
     pub fn rib_batch<P: Sharded>(&mut self, limit: usize, batch: &mut RouteBatch<P>) -> bool {
         for _ in 0..self.tables.len() {
             self.turn = (self.turn + 1) % self.tables.len();
-            if batch.updates.len() < limit && self.tables[self.turn].has_rib_changes::<P>() {
+            if batch.updates.len() < limit && self.tables[self.turn].has_rib_changes(P::INDEX) {
                 self.tables[self.turn].rib_batch(limit - batch.updates.len(), batch);
             }
         }
-        let more = self.tables.iter().any(Table::has_rib_changes::<P>);
+        let more = self.tables.iter().any(|table| table.has_rib_changes(P::INDEX));
         self.rib_offered[P::INDEX] = more;
         more
     }
@@ -399,7 +399,7 @@ impl Machine for Speaker {
         self.control.import(now, state.control, &mut control_out);
         self.carry_out(now, &mut control_out, out);
         let spread = self.control.spread();
-        for part in state.parts {
+        for part in &state.parts {
             table::import(&mut self.tables, spread, part);
         }
         self.tables.iter_mut().for_each(Table::assume_advertised);

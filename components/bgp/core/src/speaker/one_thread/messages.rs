@@ -87,7 +87,7 @@ pub enum Output {
 }
 
 /// A whole router's state: to be exported when every peer was sent everything.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct RouterState {
     /// Who the neighbors are, and which sessions are up.
     pub control: SpeakerState,

@@ -138,15 +138,17 @@ pub(crate) fn ask<P: Prefix>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sluice_base::Ipv4Prefix;
+    use core::net::Ipv6Addr;
+    use sluice_base::Ipv6Prefix;
+    use sluice_base::ip::V6Addr;
 
-    const ADDR: <Ipv4Prefix as Prefix>::Addr = sluice_base::ip::V4Addr(core::net::Ipv4Addr::new(10, 0, 0, 1));
+    const ADDR: V6Addr = V6Addr(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1));
 
-    fn valid() -> Ipv4Prefix {
-        "10.0.0.0/24".parse().unwrap()
+    fn valid() -> Ipv6Prefix {
+        "2001:db8::/64".parse().unwrap()
     }
 
-    fn unreachable() -> InterestAnswer<Ipv4Prefix> {
+    fn unreachable() -> InterestAnswer<Ipv6Prefix> {
         InterestAnswer { valid: valid(), route: None }
     }
 
@@ -154,28 +156,28 @@ mod tests {
     fn the_rib_hears_a_question_once_and_that_the_last_table_let_go() {
         let mut questions = Questions::default();
         let ask = Some(Reply::Rib(Interest::Register(ADDR)));
-        assert_eq!(questions.interest((0, FamilyIndex::IPV4), Interest::Register(ADDR), 0), ask);
-        assert_eq!(questions.interest((1, FamilyIndex::IPV4), Interest::Register(ADDR), 0), None);
+        assert_eq!(questions.interest((0, FamilyIndex::IPV6), Interest::Register(ADDR), 0), ask);
+        assert_eq!(questions.interest((1, FamilyIndex::IPV6), Interest::Register(ADDR), 0), None);
         assert_eq!(questions.answer(unreachable(), 2).number, 1);
-        assert_eq!(questions.interest((0, FamilyIndex::IPV4), Interest::Deregister(valid()), 1), None);
+        assert_eq!(questions.interest((0, FamilyIndex::IPV6), Interest::Deregister(valid()), 1), None);
         // One that asks what another knows has the answer at once, and is counted again.
         let told = Some(Reply::Table(Versioned { number: 2, answer: unreachable() }));
-        assert_eq!(questions.interest((0, FamilyIndex::IPV4), Interest::Register(ADDR), 1), told);
-        assert_eq!(questions.interest((1, FamilyIndex::IPV4), Interest::Deregister(valid()), 1), None);
+        assert_eq!(questions.interest((0, FamilyIndex::IPV6), Interest::Register(ADDR), 1), told);
+        assert_eq!(questions.interest((1, FamilyIndex::IPV6), Interest::Deregister(valid()), 1), None);
         let last = Some(Reply::Rib(Interest::Deregister(valid())));
-        assert_eq!(questions.interest((0, FamilyIndex::IPV4), Interest::Deregister(valid()), 2), last);
+        assert_eq!(questions.interest((0, FamilyIndex::IPV6), Interest::Deregister(valid()), 2), last);
     }
 
     #[test]
     fn what_crosses_with_an_answer_is_not_about_it() {
         let mut questions = Questions::default();
-        questions.interest((0, FamilyIndex::IPV4), Interest::Register(ADDR), 0);
+        questions.interest((0, FamilyIndex::IPV6), Interest::Register(ADDR), 0);
         questions.answer(unreachable(), 2);
         // Table 1 asks, and table 0 lets an answer of before go, while this one is on its way to both.
-        assert_eq!(questions.interest((1, FamilyIndex::IPV4), Interest::Register(ADDR), 0), None);
-        assert_eq!(questions.interest((0, FamilyIndex::IPV4), Interest::Deregister(valid()), 0), None);
-        assert_eq!(questions.interest((0, FamilyIndex::IPV4), Interest::Deregister(valid()), 1), None);
+        assert_eq!(questions.interest((1, FamilyIndex::IPV6), Interest::Register(ADDR), 0), None);
+        assert_eq!(questions.interest((0, FamilyIndex::IPV6), Interest::Deregister(valid()), 0), None);
+        assert_eq!(questions.interest((0, FamilyIndex::IPV6), Interest::Deregister(valid()), 1), None);
         let last = Some(Reply::Rib(Interest::Deregister(valid())));
-        assert_eq!(questions.interest((1, FamilyIndex::IPV4), Interest::Deregister(valid()), 1), last);
+        assert_eq!(questions.interest((1, FamilyIndex::IPV6), Interest::Deregister(valid()), 1), last);
     }
 }

@@ -51,8 +51,6 @@ macro_rules! statements {
             ipv4_unicast: FamilyConfig,
             ipv6_unicast: FamilyConfig,
             xid: FamilyConfig,
-            #[cfg(feature = "labels")]
-            labels: FamilyConfig,
             send_community: SendCommunity,
             add_path: AddPathStatements,
             graceful_restart: RestartStatements,
@@ -67,8 +65,6 @@ macro_rules! statements {
                     ipv4_unicast: self.ipv4_unicast.inherit(from.ipv4_unicast),
                     ipv6_unicast: self.ipv6_unicast.inherit(from.ipv6_unicast),
                     xid: self.xid.inherit(from.xid),
-                    #[cfg(feature = "labels")]
-                    labels: self.labels.inherit(from.labels),
                     send_community: self.send_community.inherit(from.send_community),
                     add_path: self.add_path.inherit(&from.add_path),
                     graceful_restart: self.graceful_restart.inherit(from.graceful_restart),
@@ -85,10 +81,6 @@ macro_rules! statements {
                 config.ipv4_unicast = self.ipv4_unicast;
                 config.ipv6_unicast = self.ipv6_unicast;
                 config.xid = self.xid;
-                #[cfg(feature = "labels")]
-                {
-                    config.labels = self.labels;
-                }
                 config.send_community = self.send_community.or_all();
                 config.add_path = self.add_path.or_default();
                 config.graceful_restart = self.graceful_restart.or_default();

@@ -126,8 +126,8 @@ fn a_route_does_not_reach_its_own_next_hop() {
         let answer = InterestAnswer { valid: host(7), route: Some(route) };
         shard.answer(&answer, Provenance::NONE, &mut out);
         while shard.run_slice(Budget::SLICE, &mut out) == Progress::More {}
-        let id = shard.core.find(prefix).expect("the entry stays");
-        assert_eq!(shard.core.entries.best(id).is_some(), is_used, "by a route of {length} bits");
+        let id = shard.core.adj_rib_in.find(prefix).expect("the entry stays");
+        assert_eq!(shard.core.adj_rib_in.entries.best(id).is_some(), is_used, "by a route of {length} bits");
     }
 }
 
@@ -174,10 +174,10 @@ proptest! {
                 }
             }
             while shard.run_slice(Budget::SLICE, &mut out) == Progress::More {}
-            let Some(id) = shard.core.find(prefix) else { continue };
-            let paths = shard.core.entries.paths(id);
-            let best = shard.core.tables(id).decide(paths, None, |_, _| {}).map(|index| &paths[index]);
-            prop_assert_eq!(shard.core.entries.best(id), best);
+            let Some(id) = shard.core.adj_rib_in.find(prefix) else { continue };
+            let paths = shard.core.adj_rib_in.entries.paths(id);
+            let best = shard.core.loc_rib.tables(&shard.core.adj_rib_in, &shard.core.resolver, id).decide(paths, None, |_, _| {}).map(|index| &paths[index]);
+            prop_assert_eq!(shard.core.adj_rib_in.entries.best(id), best);
         }
     }
 }

@@ -1,13 +1,11 @@
-//! The shards of a table, one of each family.
+//! A shard of any family, as a table drives it.
 //!
-//! A family's code works on its own keys. [`FamilyShard`] is the part that a table needs without knowing them: one call a batch,
-//! a buffer or a slice, never one a route.
+//! The code of a shard is compiled for each family's keys. [`AnyShard`] is the interface of a shard without the type of the keys: a table
+//! makes one call for a batch, a buffer or a slice, never one for a route.
 
-use super::{
-    AggregateRule, Marks, Origination, PeerExport, Sharded, TableContributors, TableEvent, TablePart,
-};
+use super::{AggregateRule, Marks, Origination, PeerExport, TableContributors, TableEvent, TablePart};
 use crate::batch::Batches;
-use crate::family::{ByFamily, FamilyCodes, FamilyIndex};
+use crate::family::{ByFamily, FamilyCodes, FamilyVisitor, Sharded};
 use crate::hash::HashSeed;
 use crate::policy::{BoundPolicy, OriginData};
 use crate::shard::{
@@ -15,10 +13,13 @@ use crate::shard::{
     MonitorId, MonitoredRibs, NextHopsFor, OwnRouter, PeerIndex, PeerInfo, Retention, Sent, Shard, ShardPart,
     ShardView,
 };
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::any::Any;
 use core::net::IpAddr;
-use sluice_base::{AnyPrefix, Instant, Ipv4Prefix, Ipv6Prefix, XidPrefix};
+use sluice_base::interest::InterestAnswer;
+use sluice_base::{AnyPrefix, Instant, Provenance};
 use sluice_machine::{Budget, Outbox, Progress};
 
 /// The shard of a family in a table, and its questions to the RIB.
@@ -40,7 +41,7 @@ pub(super) struct Filling<'a> {
 }
 
 /// A family's shard, whatever its keys are. The methods are those of [`Shard`].
-pub(super) trait FamilyShard {
+pub(super) trait AnyShard: Any + Send + Sync {
     fn peer_up(&mut self, peer: PeerIndex, info: PeerInfo);
     fn peer_down(&mut self, peer: PeerIndex, retention: Retention) -> Option<IpAddr>;
     fn mark_long_lived(&mut self, peer: PeerIndex);
@@ -65,6 +66,8 @@ pub(super) trait FamilyShard {
     fn apply(&mut self, peer: PeerIndex, batches: &Batches);
     /// Begins or ends an origination; without effect if the prefix is of another family.
     fn originate(&mut self, origination: &Origination);
+    /// Takes the RIB's answer: an [`InterestAnswer`] about next hops; without effect if the family's next hops are of another family.
+    fn answer(&mut self, answer: &dyn Any, provenance: Provenance);
     /// Notes that the RIB's answer for a prefix of next hops is void; without effect if next hops are of another family.
     fn invalid(&mut self, prefix: AnyPrefix);
     fn rib_restarted(&mut self);
@@ -111,7 +114,7 @@ pub(super) trait FamilyShard {
     );
 }
 
-impl<P: Sharded> FamilyShard for Part<P> {
+impl<P: Sharded> AnyShard for Part<P> {
     fn peer_up(&mut self, peer: PeerIndex, info: PeerInfo) {
         self.shard.peer_up(peer, info);
     }
@@ -158,7 +161,7 @@ impl<P: Sharded> FamilyShard for Part<P> {
     fn export_histories(&self, from: u32, limit: usize) -> Option<(TablePart, Option<u32>)> {
         let (histories, next) = self.shard.export_histories(from, limit);
         let part = ShardPart { sets: Vec::new(), paths: Vec::new(), hops: Vec::new(), histories };
-        (!part.histories.is_empty()).then(|| (P::part(part), next))
+        (!part.histories.is_empty()).then(|| (TablePart::new(part), next))
     }
     fn join(&mut self, peer: PeerIndex, view: Arc<ExportView>) {
         self.shard.join(peer, view);
@@ -173,7 +176,7 @@ impl<P: Sharded> FamilyShard for Part<P> {
         self.shard.set_views(views);
     }
     fn apply(&mut self, peer: PeerIndex, batches: &Batches) {
-        let batch = P::batch(batches);
+        let batch = batches.of::<P>();
         if !batch.is_empty() {
             self.shard.apply(peer, batch, &mut self.interests);
         }
@@ -182,6 +185,11 @@ impl<P: Sharded> FamilyShard for Part<P> {
         let Origination { source, prefix, route, provenance } = origination;
         if let Some(prefix) = prefix.to::<P>() {
             self.shard.originate(*source, prefix, route.as_ref(), *provenance, &mut self.interests);
+        }
+    }
+    fn answer(&mut self, answer: &dyn Any, provenance: Provenance) {
+        if let Some(answer) = answer.downcast_ref::<InterestAnswer<P::Hop>>() {
+            self.shard.answer(answer, provenance, &mut self.interests);
         }
     }
     fn invalid(&mut self, prefix: AnyPrefix) {
@@ -262,7 +270,9 @@ impl<P: Sharded> FamilyShard for Part<P> {
         !self.interests.is_empty()
     }
     fn ask(&mut self, seen: u64, out: &mut Outbox<TableEvent>) {
-        self.interests.drain().for_each(|interest| out.push(P::question(interest, seen)));
+        for interest in self.interests.drain() {
+            TableEvent::interest(P::INDEX, interest, seen).into_iter().for_each(|event| out.push(event));
+        }
     }
     fn is_clean(&self, peer: PeerIndex) -> bool {
         self.shard.is_clean(peer)
@@ -275,7 +285,7 @@ impl<P: Sharded> FamilyShard for Part<P> {
     }
     fn export_part(&self, from: u32, limit: u32) -> (TablePart, Option<u32>) {
         let (part, next) = self.shard.export_part(from, limit);
-        (P::part(part), next)
+        (TablePart::new(part), next)
     }
     fn fingerprint(&self) -> Fingerprint {
         self.shard.fingerprint()
@@ -316,94 +326,24 @@ impl<P: Sharded> FamilyShard for Part<P> {
     }
 }
 
-/// The shards of a table, by family.
-pub(super) struct Shards {
-    pub ipv4: Part<Ipv4Prefix>,
-    pub ipv6: Part<Ipv6Prefix>,
-    pub xid: Part<XidPrefix>,
-    #[cfg(feature = "labels")]
-    pub labels: Part<crate::labels::Label>,
-}
+/// Makes the empty shard of a family.
+struct NewShard(OwnRouter, HashSeed, FamilyCodes);
 
-impl Shards {
-    pub fn new(router: OwnRouter, seed: HashSeed, codes: FamilyCodes) -> Self {
-        struct Make(OwnRouter, HashSeed, FamilyCodes);
-        impl Make {
-            fn part<P: Sharded>(&self) -> Part<P> {
-                let Make(router, seed, codes) = *self;
-                let shard = Shard::new(router, seed, codes.of(P::INDEX));
-                Part { shard, interests: Outbox::new() }
-            }
-        }
-        let make = Make(router, seed, codes);
-        Shards {
-            ipv4: make.part(),
-            ipv6: make.part(),
-            xid: make.part(),
-            #[cfg(feature = "labels")]
-            labels: make.part(),
-        }
-    }
+impl FamilyVisitor for NewShard {
+    type Output = Box<dyn AnyShard>;
 
-    /// Returns the shards, in the order of [`FamilyIndex::all`].
-    #[inline]
-    pub fn all(&self) -> ByFamily<&dyn FamilyShard> {
-        ByFamily::new([
-            &self.ipv4,
-            &self.ipv6,
-            &self.xid,
-            #[cfg(feature = "labels")]
-            &self.labels,
-        ])
-    }
-
-    /// Returns the shards, to change.
-    #[inline]
-    pub fn all_mut(&mut self) -> ByFamily<&mut dyn FamilyShard> {
-        ByFamily::new([
-            &mut self.ipv4,
-            &mut self.ipv6,
-            &mut self.xid,
-            #[cfg(feature = "labels")]
-            &mut self.labels,
-        ])
-    }
-
-    /// The shard of a family.
-    pub fn get(&self, family: FamilyIndex) -> &dyn FamilyShard {
-        self.all()[family]
+    fn visit<P: Sharded>(self) -> Self::Output {
+        let NewShard(router, seed, codes) = self;
+        let shard = Shard::<P>::new(router, seed, codes.of(P::INDEX));
+        Box::new(Part { shard, interests: Outbox::new() })
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::batch::Change;
-    use crate::table::Table;
-    use sluice_base::Prefix;
-    use sluice_base::{Asn, RouterId};
-
-    fn check<P: Sharded>() {
-        let family = P::INDEX;
-        let row = family.row();
-        assert_eq!(
-            (row.id, row.hops, row.code.afi, row.code.safi),
-            (P::ID, <P::Hop as Prefix>::ID, P::AFI, P::SAFI)
-        );
-        let mut batches = Batches::default();
-        P::batch_mut(&mut batches).push(P::default_route(), Change::<P>::WITHDRAWN);
-        assert_eq!(batches.len(), ByFamily::from_fn(|other| usize::from(other == family)));
-        let table = Table::new(OwnRouter::new(Asn(65001), RouterId(1)), HashSeed(1), FamilyCodes::DEFAULT);
-        let (part, _) = P::shard(&table).export_part(0, 1);
-        assert_eq!(table.shards.get(family).export_part(0, 1), (P::part(part), None));
-    }
-
-    #[test]
-    fn keys_rows_batches_and_shards_are_in_one_order() {
-        check::<Ipv4Prefix>();
-        check::<Ipv6Prefix>();
-        check::<XidPrefix>();
-        #[cfg(feature = "labels")]
-        check::<crate::labels::Label>();
-    }
+/// Makes the empty shards of a table of a router.
+pub(super) fn new_shards(
+    router: OwnRouter,
+    seed: HashSeed,
+    codes: FamilyCodes,
+) -> ByFamily<Box<dyn AnyShard>> {
+    ByFamily::from_fn(|family| family.visit(NewShard(router, seed, codes)))
 }
