@@ -1,4 +1,4 @@
-//! Aggregates: one route in the place of many, made of them by the rules of RFC 4271, section 9.2.2.2.
+//! Aggregates: one route in the place of many, by the rules of RFC 4271, section 9.2.2.2.
 
 use serde_json::json;
 use sluice_base::{AnyPrefix, Duration, IpPrefix, Ipv4Prefix, Ipv6Prefix};
@@ -13,7 +13,7 @@ use sluice_machine::{Machine, Outbox};
 trait Aggregated: Net {
     /// An aggregate.
     fn whole() -> Self;
-    /// Parts of the aggregate, under several covers, so that they are in several tables.
+    /// Parts of the aggregate under several covers, and so in several tables.
     fn nth_part(n: u8) -> Self;
     /// A prefix outside the aggregate.
     fn outside() -> Self;
@@ -80,7 +80,7 @@ fn configure<P: Aggregated>(dut: &mut Dut<P>, aggregates: Vec<AggregateConfig>) 
     rest(dut);
 }
 
-/// Lets all happen until the aggregates are up to date.
+/// Runs until the aggregates are up to date.
 fn rest<P: Aggregated>(dut: &mut Dut<P>) {
     for _ in 0..3 {
         dut.settle();
@@ -91,7 +91,7 @@ fn rest<P: Aggregated>(dut: &mut Dut<P>) {
     assert_eq!(dut.speaker.tables().violations::<P>(), []);
 }
 
-/// The route of the aggregate that the external receiver knows.
+/// Returns the external receiver's route of the aggregate.
 fn advertised<P: Aggregated>(dut: &Dut<P>) -> Option<&Route> {
     dut.peers[2].received.get(&P::whole())
 }

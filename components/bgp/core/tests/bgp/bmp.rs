@@ -1,4 +1,4 @@
-//! Monitoring stations (BMP, RFC 7854): messages read by tshark, which shares no code with the router, and stations that are slow.
+//! Monitoring stations (BMP, RFC 7854): messages read by tshark, an independent decoder, and slow stations.
 
 use sluice_base::{Ipv4Prefix, Ipv6Prefix};
 use sluice_bgp::shard::{MonitoredRib, MonitoredRibs};

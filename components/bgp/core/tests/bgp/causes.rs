@@ -1,5 +1,5 @@
-//! Why a route is not used, and why it is not sent: a test for each cause, with the words that operators read. `explain` prints them;
-//! its own lines are tested with the command.
+//! The causes of unused and unsent routes: a test for each cause, with the words of `explain`. The lines of `explain` are tested
+//! with the command.
 
 use sluice_base::{Ipv4Prefix, Ipv6Prefix};
 use sluice_bgp::batch::DropCause;
@@ -47,7 +47,7 @@ fn announce(dut: &mut Router, peer: usize, route: &Route) {
     dut.settle();
 }
 
-/// The cause for which the path of a peer is not the best, or what the peer announces is not stored.
+/// Returns the cause for which a peer's path is not the best, or not stored.
 fn not_used(dut: &Router, peer: usize) -> String {
     let index = dut.speaker.neighbor(dut.peers[peer].address).unwrap().index;
     let tables = dut.speaker.tables();

@@ -1,4 +1,4 @@
-//! The default route for neighbors with `default-originate`: they receive it, and no other neighbor does.
+//! The default route for neighbors with `default-originate`, and for no further neighbors.
 
 use serde_json::json;
 use sluice_base::{IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix};
@@ -45,7 +45,7 @@ fn configure<P: Net>(dut: &mut Dut<P>, originate: [Option<DefaultOriginate>; 2],
     assert_eq!(dut.speaker.tables().violations::<P>(), []);
 }
 
-/// The AS paths of the default routes that the two receivers know.
+/// Returns the AS paths of the receivers' default routes.
 fn paths<P: Net>(dut: &Dut<P>) -> [Option<Vec<u32>>; 2] {
     [1, 2].map(|peer| dut.peers[peer].received.get(&P::default_route()).map(|route| route.path.clone()))
 }

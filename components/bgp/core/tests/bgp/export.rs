@@ -1,4 +1,4 @@
-//! Attributes on their way out: the form in which a neighbor receives a route, attribute by attribute.
+//! Exported attributes: the form in which a neighbor receives a route, attribute by attribute.
 
 use sluice_base::{InterfaceIndex, Ipv4Prefix, Ipv6Prefix};
 use sluice_bgp::attributes::canonical;
@@ -12,7 +12,7 @@ use std::net::{IpAddr, Ipv6Addr};
 type Attribute = (u8, u8, Vec<u8>);
 
 /// A router that received a route with `others` from an external neighbor, and advertises it to an external and an internal one.
-/// Returns the attributes without a field of their own that these two received.
+/// Returns the received attributes without a field of their own.
 fn passed_on<P: Net>(others: &[Attribute]) -> [Vec<Attribute>; 2] {
     let mut dut: Dut<P> = Dut::new(&[65002, 65003, LOCAL_AS], 1);
     dut.set_reach(P::host_addr(2), Some((0, true)));
@@ -113,7 +113,7 @@ fn next_hop_self_is_advertised_at_once() {
     }
 }
 
-/// A next hop on the subnet goes on with its link-local address, and alone where that is not known.
+/// A next hop on the subnet is advertised with its link-local address, and alone if unknown.
 #[test]
 fn link_local_addresses_of_a_next_hop_on_the_subnet() {
     let link_local = |host: u16| Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, host);
@@ -261,7 +261,7 @@ fn advertised_routes_are_shown_as_they_are_sent() {
     advertised_routes_are_as_sent::<Ipv6Prefix>();
 }
 
-/// An attribute that nobody knows, of so many octets, in a route of an external neighbor.
+/// An unknown attribute with a number of octets, in a route of an external neighbor.
 fn large<P: Net>(octets: usize, path: Vec<u32>, hop: u8) -> Route {
     Route { others: vec![(0xd0, 99, vec![7; octets])], ..Route::new(path, P::host_addr(hop)) }
 }

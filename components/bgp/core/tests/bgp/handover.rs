@@ -10,11 +10,11 @@ use sluice_machine::{Machine, Outbox};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Addresses of the sessions: those of router 1 towards its neighbors, and the neighbors'.
+/// Addresses of the sessions: router 1's towards neighbors, and the neighbors'.
 struct Addresses {
     own: [&'static str; 3],
     neighbors: [&'static str; 3],
-    /// Addresses of the other family, by router: next hops of its routes.
+    /// Addresses of the second family, by router: next hops of routes.
     others: [&'static str; 4],
 }
 
@@ -59,7 +59,7 @@ fn content<P: Sharded>(speaker: &Speaker) -> Vec<RouteView<P>> {
     all
 }
 
-/// Puts another process in the place of a router's, with another number of tables.
+/// Replaces a router's process by one with a different number of tables.
 fn hand_over(world: &mut World, router: usize, tables: u16, neighbors: &[&str]) {
     world.rest(router);
     let now = world.now;
@@ -97,8 +97,8 @@ fn hand_over(world: &mut World, router: usize, tables: u16, neighbors: &[&str]) 
 /// Networks that routers announce at some time, and which of the three.
 type Step = (usize, Vec<u8>, u64);
 
-/// Lets routers announce one thing after the other; `hand_overs` selects the steps before which router 1 is taken over. What every
-/// router has in the end, and how many UPDATEs router 1 sent to each neighbor.
+/// Lets routers announce one thing after the other; `hand_overs` selects the steps before which router 1 is taken over. Returns
+/// every router's routes in the end, and the number of UPDATEs of router 1 to each neighbor.
 fn live(
     addresses: &Addresses,
     steps: &[Step],
@@ -132,7 +132,7 @@ fn live(
     (ribs, sent.to_vec())
 }
 
-/// Checks that routes of all families went through router 1.
+/// Checks that routes of each family went through router 1.
 fn has_all(rib: &[AnyPrefix]) -> bool {
     let families = [FamilyId::IPV4, FamilyId::IPV6, FamilyId::XID];
     families.into_iter().all(|family| rib.iter().any(|prefix| prefix.family() == family))

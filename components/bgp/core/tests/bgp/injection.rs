@@ -1,4 +1,4 @@
-//! Traces as sources of routes: in the decision and on the way to neighbors like others, and out of the RIB unless asked for.
+//! Traces as sources of routes: in the decision and on the way to neighbors like any route, and out of the RIB unless requested.
 
 use sluice_base::{Asn, Ipv4Prefix, RouterId};
 use sluice_bgp::shard::MultipathRules;
@@ -13,7 +13,7 @@ type Prefix = Ipv4Prefix;
 
 const SOURCE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 const AS: u32 = 64501;
-/// A next hop that the RIB does not reach.
+/// A next hop unreachable for the RIB.
 const FAR: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 77);
 
 /// A router with an external, an internal and an old neighbor of its AS, and a feed.
@@ -28,7 +28,7 @@ fn router() -> Dut<Prefix> {
     dut
 }
 
-/// The attributes of a route of the source, with one that nobody knows.
+/// The attributes of a route of the source, with an unknown attribute.
 fn attributes(path: &[u32]) -> Vec<u8> {
     let mut segments = vec![2, path.len() as u8];
     segments.extend(path.iter().flat_map(|asn| asn.to_be_bytes()));

@@ -152,10 +152,10 @@ const RELATIONSHIPS: &[Relationship] = &[
     Relationship::RouteServerClient,
 ];
 const PREFIXES: u32 = 24;
-/// Two internal peers, two of one neighboring AS, one of another.
+/// Two internal peers, two peers of one neighboring AS, one of a further AS.
 const PEERS: [u32; 5] = [LOCAL_AS, LOCAL_AS, 65002, 65002, 65003];
 
-/// Hosts that are next hops: those of external peers, others on the router's subnet, and farther ones.
+/// Hosts as next hops: external peers, further hosts on the router's subnet, and distant hosts.
 const HOPS: &[u8] = &[4, 5, 10, 20, 21, 22];
 
 fn hop() -> impl Strategy<Value = u8> {
@@ -471,7 +471,7 @@ fn a_late_joiner_of_a_large_table() {
     assert_eq!((dut.peers[1].received.len(), dut.peers[2].received.len()), (MANY as usize, MANY as usize));
 }
 
-/// One prefix flaps as long as a neighbor does not read; what came before that and after it is sent all the same.
+/// A prefix flaps as long as a neighbor does not read; earlier and later changes are sent nevertheless.
 #[test]
 fn a_neighbor_that_does_not_read_meanwhile() {
     let mut dut: Dut<Ipv4Prefix> = Dut::new(&[65002, 65003], 1);
@@ -505,8 +505,8 @@ fn announcement(peer: usize, first: u32, count: u32, hop: u8) -> Op {
     Op::Announce { peer, is_further: false, first, count, route }
 }
 
-/// Of two neighbors that are sent several paths, one is sent a path before its entry was decided by the new answer about the next hop, and the
-/// other one after it.
+/// A path is sent to the first of two ADD-PATH neighbors before its entry was decided by the new answer about the next hop, and to the
+/// second neighbor after that.
 #[test]
 fn groups_of_several_paths_are_equal_before_they_are_one() {
     let transmit = Op::Transmit { peer: 3, limit: 1 };
@@ -515,8 +515,8 @@ fn groups_of_several_paths_are_equal_before_they_are_one() {
     live::<Ipv6Prefix>(&ops, 1, [false, false], [false, false, false, true, true]);
 }
 
-/// A path becomes usable, is written for a neighbor that is sent several paths, and goes before its entry is decided: the place of the entry
-/// is another prefix's then.
+/// A path becomes usable, is written for a neighbor that is sent several paths, and goes before its entry is decided: the place of the
+/// entry is another prefix's then.
 #[test]
 fn a_path_that_goes_before_its_entry_is_decided() {
     let ops = [

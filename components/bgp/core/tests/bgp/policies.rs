@@ -1,4 +1,4 @@
-//! Policies that change while routes flow: what is sent, to whom, and what is not asked for.
+//! Policies that change while routes flow: the sent routes, the receivers, and the avoided requests.
 
 use sluice_base::{Ipv4Prefix, Ipv6Prefix};
 use sluice_bgp::event::PeerEvent;
@@ -7,11 +7,11 @@ use sluice_bgp::speaker::{DefaultPolicy, Input};
 use sluice_bgp::wire::MessageType;
 use sluice_bgp_dut::{Dut, LOCAL_AS, Net, Route, TestPolicy};
 
-/// Prefixes that policies of the tests call low.
+/// The low prefixes of the tests' policies.
 const LOW: u64 = 8;
 const MANY: u32 = 5000;
 
-/// A router with a feed, an external and an internal receiver, which have all routes.
+/// A router with a feed, an external and an internal receiver, with complete tables.
 fn router<P: Net>() -> Dut<P> {
     let mut dut: Dut<P> = Dut::new(&[65002, 65003, LOCAL_AS], 2);
     dut.set_reach(P::host_addr(2), Some((0, true)));
@@ -33,7 +33,7 @@ fn sent<P: Net>(dut: &Dut<P>) -> [(u64, u64); 2] {
     })
 }
 
-/// Configures the router, and returns what the receivers were sent since.
+/// Configures the router, and returns the messages to the receivers since.
 fn change<P: Net>(dut: &mut Dut<P>, change: impl FnOnce(&mut Dut<P>)) -> [(u64, u64); 2] {
     let before = sent(dut);
     change(dut);
@@ -152,7 +152,7 @@ fn an_external_neighbor_without_a_policy_exchanges_nothing() {
     assert_eq!((dut.peers[1].received.len(), dut.peers[2].received.len()), (0, MANY as usize));
 }
 
-/// A router that does not store what the import policy of its feed rejects: all but the low prefixes, of which the policy changes.
+/// A router that does not store what the import policy of its feed rejects: all but the low prefixes of a changing policy.
 fn forgetful<P: Net>(has_refresh: bool) -> Dut<P> {
     let mut dut: Dut<P> = Dut::new(&[65002, 65003, LOCAL_AS], 2);
     dut.set_reach(P::host_addr(2), Some((0, true)));

@@ -1,4 +1,4 @@
-//! Routes that the RIB has or not: policies and networks that depend on them send what changed, and nothing else.
+//! Presence of routes at the RIB: dependent policies and networks send only changes.
 
 use serde_json::json;
 use sluice_base::{IpPrefix, Ipv4Prefix, Ipv6Prefix};
@@ -21,7 +21,7 @@ fn others(prefix: IpPrefix) -> PresenceQuestion {
     PresenceQuestion { scope: PresenceScope::Others, prefix }
 }
 
-/// The route that policies ask for.
+/// The route in the policies' conditions.
 fn uplink() -> IpPrefix {
     "203.0.113.0/24".parse().unwrap()
 }

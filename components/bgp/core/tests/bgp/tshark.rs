@@ -1,5 +1,5 @@
-//! The messages of the router read by tshark, which shares no code with it: what a neighbor was sent is compared field by field with
-//! what it was meant to be sent.
+//! The messages of the router read by tshark, an independent decoder: the messages to a neighbor are compared field by field with
+//! the expected messages.
 
 use sluice_base::{Asn, Ipv4Prefix, Ipv6Prefix, RouterId};
 use sluice_bgp::relationship::Relationship;
@@ -9,19 +9,19 @@ use sluice_bgp_dut::{Dut, LOCAL_AS, Net};
 use sluice_testkit::tshark::{self, Packet};
 use std::net::{IpAddr, Ipv6Addr};
 
-/// The neighbor that announces, and those that receive: an external one, an internal one, one of 2-octet AS numbers, a customer.
+/// The announcing neighbor, and the receivers: external, internal, with 2-octet AS numbers, and a customer.
 const SOURCE: usize = 0;
 const EXTERNAL: usize = 1;
 const INTERNAL: usize = 2;
 const OLD: usize = 3;
 const CUSTOMER: usize = 4;
 
-/// An attribute that neither the router nor tshark knows.
+/// An attribute unknown to the router and to tshark.
 const UNKNOWN: u8 = 200;
 /// Octets of IPv4's and TCP's header before each message.
 const HEADERS: usize = 40;
 
-/// Decodes messages, one a packet, with AS paths of so many octets a number. `None` if there is no tshark.
+/// Decodes messages, one a packet, with AS paths of so many octets a number. `None` without tshark.
 fn decoded(messages: &[Vec<u8>], as_octets: u8) -> Option<Vec<Packet>> {
     let file = std::env::temp_dir().join(format!(
         "sluice-tshark-{}-{:?}.pcap",
@@ -39,7 +39,7 @@ fn decoded(messages: &[Vec<u8>], as_octets: u8) -> Option<Vec<Packet>> {
     Some(packets)
 }
 
-/// Asserts that `packet` has these values in these fields, and no other values in them.
+/// Asserts that `packet` has exactly these values in these fields.
 fn assert_shown(packet: &Packet, meant: &[(&str, &[&str])]) {
     for (field, values) in meant {
         assert_eq!(packet.shown(field), *values, "{field} of {packet:?}");
@@ -110,7 +110,7 @@ fn router<P: Net>() -> Dut<P> {
     dut
 }
 
-/// Checks what tshark reads of the announcement of [`sample`] to `peer`.
+/// Checks the announcement of [`sample`] to `peer`, as decoded by tshark.
 fn check_sample<P: Net>(peer: usize, packet: &Packet, message: &[u8]) {
     const FIELD: &str = "bgp.update.path_attribute";
     let (is_internal, is_old, is_ipv4) = (peer == INTERNAL, peer == OLD, P::WIDTH == 32);
@@ -179,7 +179,7 @@ fn check_sample<P: Net>(peer: usize, packet: &Packet, message: &[u8]) {
     check_routes::<P>(peer, packet, [1, 2]);
 }
 
-/// Checks the next hop and the prefixes that tshark reads of an announcement to `peer`.
+/// Checks the next hop and the prefixes of an announcement to `peer`, as decoded by tshark.
 fn check_routes<P: Net>(peer: usize, packet: &Packet, prefixes: [u32; 2]) {
     let hop = P::host_addr(if peer == INTERNAL { 2 } else { 1 }).to_string();
     let prefixes = prefixes.map(|n| P::nth(n).to_string());

@@ -1,4 +1,4 @@
-//! Validation of origins: policies ask for states, and another epoch of payloads sends what it changes, and nothing else.
+//! Validation of origins: policies ask for states, and a new epoch of payloads sends only changes.
 
 use serde_json::json;
 use sluice_base::{Asn, Ipv4Prefix, Ipv6Prefix};
@@ -11,7 +11,7 @@ use sluice_validation::{AnyVrp, AspaSet, ChangedPrefixes, Providers, VrpTable};
 use std::sync::Arc;
 
 const MANY: u32 = 3000;
-/// The origin of all routes of the feed.
+/// The origin of the feed's routes.
 const ORIGIN: u32 = 7;
 
 fn policies() -> Policies {
@@ -53,7 +53,7 @@ fn vrp<P: Net>(n: u32, asn: u32) -> AnyVrp {
     AnyVrp::new(prefix, prefix.len(), Asn(asn)).unwrap()
 }
 
-/// An epoch, with the difference to the one before.
+/// An epoch, with the difference to the epoch before.
 fn epoch(before: &mut Option<Arc<VrpTable>>, vrps: impl IntoIterator<Item = AnyVrp>) -> Input {
     let table = Arc::new(VrpTable::new(vrps));
     let changed = before.as_ref().map_or(ChangedPrefixes::All, |before| before.changes_to(&table).prefixes());
@@ -152,7 +152,7 @@ fn both_directions<P: Net + Sharded>() {
     assert_eq!(dut.peers[1].received[&P::nth(0)].med, Some(5));
 }
 
-/// ASPAs, with the difference to those before.
+/// ASPAs, with the difference to the ASPAs before.
 fn aspas(before: &mut Option<Arc<VrpTable>>, aspas: &[(u32, &[u32])]) -> Input {
     let providers = |asns: &[u32]| Providers::new(asns.iter().copied().map(Asn).collect()).unwrap();
     let aspas = AspaSet::new(aspas.iter().map(|(customer, asns)| (Asn(*customer), providers(asns))));

@@ -50,8 +50,8 @@ fn a_set_conforms() {
     sluice_fea_conformance::check(Sim { engine, authority });
 }
 
-/// An engine beside the authority has what the authority has, without operations for which it lacks the capability, and its
-/// refusals are counted and concern nobody else.
+/// An engine beside the authority has what the authority has, without operations for which it lacks the capability, and
+/// its refusals are counted without a further effect.
 #[test]
 fn an_engine_beside_follows_the_authority() {
     let (authority, beside) = (Shared::new(ALL), Shared::new(UNICAST));

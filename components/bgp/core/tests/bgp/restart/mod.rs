@@ -1,4 +1,4 @@
-//! Neighbors that restart and go on forwarding (RFC 4724): their routes stay, and routes that do not come again go.
+//! Neighbors that restart and go on forwarding (RFC 4724): stale routes stay, and routes not announced again are removed.
 
 mod long_lived;
 mod notifications;
@@ -16,12 +16,12 @@ use sluice_bgp_dut::{Dut, Net, Route};
 use sluice_machine::Progress;
 use std::net::IpAddr;
 
-/// The seconds that the neighbor's restart may take.
+/// The longest duration of the neighbor's restart, in seconds.
 const TIME: u16 = 120;
 const STALE_TIME: u64 = 360;
 const GRACEFUL: u8 = Capability::GRACEFUL_NOTIFICATION;
 
-/// The neighbor that restarts, and the neighbor that is sent its routes.
+/// The restarting neighbor, and the receiver of the routes.
 const ASES: [u32; 2] = [65002, 65003];
 
 fn hop<P: Net>() -> IpAddr {
@@ -43,7 +43,7 @@ fn capabilities<P: Net>(is_preserved: bool) -> Vec<Capability> {
     vec![family, Capability::FourOctetAs(Asn(ASES[0])), restart::<P>(is_preserved)]
 }
 
-/// A router that has two routes of the first neighbor.
+/// A router with two routes of the first neighbor.
 fn router<P: Net>(change: impl FnOnce(&mut Config)) -> Dut<P> {
     let mut dut: Dut<P> = Dut::new(&ASES, 1);
     dut.set_reach(hop::<P>(), Some((5, true)));
@@ -75,7 +75,7 @@ fn down<P: Net>(dut: &mut Dut<P>) {
     dut.settle();
 }
 
-/// Returns the numbers of the routes that the second neighbor and the RIB have.
+/// Returns the numbers of the routes at the second neighbor and at the RIB.
 fn advertised<P: Net>(dut: &Dut<P>) -> Vec<u32> {
     let advertised: Vec<u32> =
         (0..8).filter(|number| dut.peers[1].received.contains_key(&P::nth(*number))).collect();
@@ -167,7 +167,7 @@ fn a_neighbor_that_never_ends_its_table_has_a_time_too() {
     assert_eq!(advertised(&dut), [1]);
 }
 
-/// RFC 4724, section 4.2: routes that were stale already do not stay over a second restart.
+/// RFC 4724, section 4.2: stale routes do not stay over a second restart.
 #[test]
 fn a_restart_in_the_restart_keeps_what_came_again() {
     let mut dut = router::<Ipv4Prefix>(|_| {});
@@ -181,7 +181,7 @@ fn a_restart_in_the_restart_keeps_what_came_again() {
     assert_eq!(advertised(&dut), [0; 0]);
 }
 
-/// Routes that stay do so in another process too: while the neighbor is away, and while it announces its routes again.
+/// Stale routes survive a live upgrade: while the neighbor is away, and while the neighbor announces its routes again.
 #[test]
 fn routes_stay_when_another_process_takes_over() {
     for is_back in [false, true] {
@@ -210,7 +210,7 @@ fn routes_stay_when_another_process_takes_over() {
     assert_eq!(advertised(&dut), [0; 0]);
 }
 
-/// A neighbor that lost power does not close its connection: the next one announces its restart (RFC 4724, section 5).
+/// A neighbor that lost power does not close the connection: the next connection announces the restart (RFC 4724, section 5).
 #[test]
 fn a_new_connection_ends_the_one_that_the_neighbor_forgot() {
     let mut dut = router::<Ipv4Prefix>(|_| {});
@@ -251,7 +251,7 @@ fn routes_go_with_a_session_that_somebody_ended() {
     }
 }
 
-/// Returns the flags of graceful restart, and those of its family, in the OPEN that a neighbor got.
+/// Returns the flags of graceful restart, and of its family, in the OPEN to a neighbor.
 fn own_flags(dut: &Dut<Ipv4Prefix>) -> (u8, u16, Vec<u8>) {
     let open = dut.peers[0].wire.iter().find(|message| message[18] == MessageType::Open as u8).unwrap();
     let capabilities = Open::decode(&open[HEADER_LEN..]).unwrap().capabilities;

@@ -1,4 +1,4 @@
-//! A few whole routers in virtual time: connections that take a while, an IGP that everybody knows, no sleep.
+//! A few whole routers in virtual time: slow connections, a shared IGP, no sleep.
 
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::prefix::Prefix;
@@ -28,11 +28,11 @@ pub struct Router {
     pub addresses: Vec<IpAddr>,
     pub config: Config,
     pub rib: BTreeMap<AnyPrefix, IpAddr>,
-    /// The backups among what the RIB was sent.
+    /// The backups sent to the RIB.
     pub backups: BTreeMap<AnyPrefix, IpAddr>,
-    /// Gateways that the RIB was asked not to use.
+    /// Gateways marked unusable at the RIB.
     pub lost: BTreeSet<IpAddr>,
-    /// The number of routes that the RIB was notified of.
+    /// The number of routes sent to the RIB.
     pub rib_updates: usize,
     pub events: Vec<Event>,
     rib_ready: ByFamily<bool>,
@@ -60,7 +60,7 @@ pub struct World {
     pub cut: Vec<(IpAddr, IpAddr)>,
     /// True if octets get lost, while connections stand.
     pub silent: bool,
-    /// True if octets arrive in two pieces, one after the other.
+    /// True if octets arrive in two successive pieces.
     pub cut_messages: bool,
     cut_until: BTreeMap<End, Instant>,
     numbers: u32,
@@ -112,7 +112,7 @@ impl World {
         }
     }
 
-    /// Makes two routers neighbors by these addresses of theirs.
+    /// Makes two routers neighbors by their addresses.
     pub fn peer(&mut self, a: (usize, &str), b: (usize, &str), change: impl Fn(&mut NeighborConfig)) {
         for ((this, _), (other, address)) in [(a, b), (b, a)] {
             let asn = Asn(self.routers[other].asn);
@@ -216,7 +216,7 @@ impl World {
         }
     }
 
-    /// Lets a router do what it has to do without any time passing.
+    /// Runs a router's immediate work without advancing the time.
     pub fn rest(&mut self, router: usize) {
         while self.work(router) {}
     }
@@ -235,7 +235,7 @@ impl World {
         }
     }
 
-    /// Breaks all connections between two addresses, and lets none be made until [`World::mend`].
+    /// Breaks the connections between two addresses, and prevents new connections until [`World::mend`].
     pub fn sever(&mut self, a: &str, b: &str) {
         let (a, b): (IpAddr, IpAddr) = (a.parse().unwrap(), b.parse().unwrap());
         self.cut.extend([(a, b), (b, a)]);
@@ -279,7 +279,7 @@ impl World {
         endpoints
     }
 
-    /// Work that needs no time: slices, writing, the RIB. Whether there was any.
+    /// Does work without time: slices, writing, the RIB. Returns true if there was work.
     fn work(&mut self, router: usize) -> bool {
         let now = self.now;
         let mut busy =
@@ -350,7 +350,7 @@ impl World {
         self.routers[router].speaker.neighbor(neighbor.parse().unwrap()).unwrap().state
     }
 
-    /// Passes at most `time`, until the sessions of both ends are Established; how long that took.
+    /// Advances by at most `time`, until the sessions of both ends are Established; returns the duration.
     pub fn until_up(&mut self, a: (usize, &str), b: (usize, &str), time: Duration) -> Duration {
         let start = self.now;
         while self.state(a.0, b.1) != State::Established || self.state(b.0, a.1) != State::Established {
@@ -387,7 +387,7 @@ pub fn reachable<P: Prefix>(addr: P::Addr) -> InterestAnswer<P> {
     InterestAnswer { valid: prefix, route }
 }
 
-/// The XID of a router, that of a tunnel to it.
+/// Returns the XID of a router, as of a tunnel.
 pub fn xid_of(router: usize) -> Xid {
     let mut id = [0; 20];
     id[..6].copy_from_slice(&[10, 9, 0, router as u8 + 1, 0x35, 0xd5]);
