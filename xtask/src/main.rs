@@ -4,12 +4,14 @@ mod advisories;
 mod circles;
 mod features;
 mod fuzz_guided;
+mod generated;
 mod layers;
 mod licenses;
 mod long;
 mod metadata;
 mod mutate;
 mod new_component;
+mod performance;
 mod prose;
 mod quick;
 mod rows;
@@ -49,6 +51,8 @@ enum Chore {
     Long(long::Options),
     /// Runs every test and counts passed, failed and skipped ones.
     Test(test::Options),
+    /// Records the results of benchmarks in `docs/performance.json`, and writes the table of `docs/performance.md` from that file.
+    Performance(performance::Options),
     /// Writes the pages and tables of supported standards from the components' files `standards.toml`.
     Standards,
     /// Writes a new component: core, process, schema, rights; and its rows in the executable.
@@ -78,6 +82,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Chore::Quick(options) => quick::run(&root, &options),
         Chore::Long(options) => long::run(&root, &options),
         Chore::Test(options) => test::run(&root, &options),
+        Chore::Performance(options) => performance::run(&root, &options).map(|()| ExitCode::SUCCESS),
         Chore::Standards => standards::write(&root).map(|()| ExitCode::SUCCESS),
         Chore::NewComponent { name, into } => {
             new_component::write(&root, &name, into.as_deref())?;
@@ -94,6 +99,7 @@ fn broken_rules(root: &Path) -> anyhow::Result<Vec<String>> {
     found.extend(rows::check(root)?);
     found.extend(prose::check(root)?);
     found.extend(long::check(root)?);
+    found.extend(performance::check(root)?);
     found.extend(standards::check(root)?);
     found.extend(spelling::check(root)?);
     Ok(found)

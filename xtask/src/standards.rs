@@ -4,6 +4,7 @@
 //! belongs to no component. Made from them: `docs/protocols.md`, a table in the README of each component with standards, and the table of
 //! the project's README.
 
+use crate::generated::put;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 use std::fmt::Write;
@@ -139,10 +140,7 @@ fn read<T: for<'de> Deserialize<'de>>(root: &Path, file: &str) -> Result<T> {
 /// Returns a file with its table replaced.
 fn with_table(root: &Path, file: String, table: &str) -> Result<Made> {
     let old = std::fs::read_to_string(root.join(&file)).with_context(|| file.clone())?;
-    let [begin, end] = MARKS;
-    let parts = old.split_once(begin).and_then(|(before, rest)| Some((before, rest.split_once(end)?.1)));
-    let (before, after) = parts.with_context(|| format!("{file} lacks the lines `{begin}` and `{end}`"))?;
-    let text = format!("{before}{begin}\n\n{table}\n{end}{after}");
+    let text = put(&old, MARKS, table).with_context(|| format!("{file} lacks the lines {MARKS:?}"))?;
     Ok(Made { file, text })
 }
 

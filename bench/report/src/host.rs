@@ -2,6 +2,7 @@
 
 use std::fs::read_to_string;
 
+use crate::circumstances::{Machine, machine};
 use serde_json::{Value, json};
 
 /// Measures the load of foreign processes.
@@ -12,9 +13,9 @@ pub struct HostMeter {
 }
 
 /// Ticks of the busy machine, and total ticks.
-fn machine() -> (u64, u64) {
+fn ticks() -> (u64, u64) {
     let stat = read_to_string("/proc/stat").unwrap_or_default();
-    let ticks: Vec<u64> = stat
+    let counts: Vec<u64> = stat
         .lines()
         .next()
         .unwrap_or_default()
@@ -23,9 +24,9 @@ fn machine() -> (u64, u64) {
         .take(8)
         .map(|t| t.parse().unwrap_or(0))
         .collect();
-    let total = ticks.iter().sum();
+    let total = counts.iter().sum();
     // The fourth and fifth are idle and waiting for disks.
-    let idle: u64 = ticks.iter().skip(3).take(2).sum();
+    let idle: u64 = counts.iter().skip(3).take(2).sum();
     (total - idle, total)
 }
 
@@ -40,24 +41,19 @@ fn own() -> u64 {
 impl HostMeter {
     /// Begins to measure.
     pub fn start() -> Self {
-        let (busy, total) = machine();
+        let (busy, total) = ticks();
         HostMeter { busy, total, own: own() }
     }
 
     /// The machine and the foreign load since the start, in percent of the whole machine. Children of the benchmark
     /// have to have ended.
     pub fn stop(&self) -> Value {
-        let (busy, total) = machine();
+        let (busy, total) = ticks();
         let used = (busy - self.busy).saturating_sub(own() - self.own);
         let share = 100.0 * used as f64 / (total - self.total).max(1) as f64;
-        let info = read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let model = info.lines().find_map(|l| l.strip_prefix("model name")).unwrap_or_default();
-        let kernel = read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let Machine { cpu, cores, kernel } = machine();
         json!({
-            "cpu": model.trim_start_matches([' ', '\t', ':']),
-            "cores": std::thread::available_parallelism().map_or(1, usize::from),
-            "kernel": kernel.trim(),
-            "foreign_cpu_pct": (share * 10.0).round() / 10.0,
+            "cpu": cpu, "cores": cores, "kernel": kernel, "foreign_cpu_pct": (share * 10.0).round() / 10.0,
         })
     }
 }

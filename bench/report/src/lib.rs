@@ -1,21 +1,25 @@
 //! The output of a benchmark: `target/bench/NAME.json`, a table on the terminal, a plot beside the JSON.
 
 mod boxes;
+mod circumstances;
 mod host;
 mod plot;
 mod table;
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub use boxes::Spread;
+pub use circumstances::{Machine, commit, machine, now};
 pub use host::HostMeter;
 pub use plot::{Plot, Series};
 pub use table::table;
 
 /// Which way is better.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Better {
     /// A time, a size.
     Lower,
@@ -24,7 +28,7 @@ pub enum Better {
 }
 
 /// A value with a target.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Bar {
     /// The bar's name, as `xrl.unix_vs_grpc`.
     pub name: String,
@@ -47,13 +51,6 @@ impl Bar {
     /// A bar where less is better.
     pub fn lower(name: &str, value: f64, unit: &str, target: f64) -> Self {
         Bar { better: Better::Lower, ..Bar::higher(name, value, unit, target) }
-    }
-
-    fn json(&self) -> Value {
-        json!({
-            "name": self.name, "value": self.value, "unit": self.unit, "target": self.target,
-            "better": match self.better { Better::Lower => "lower", Better::Higher => "higher" },
-        })
     }
 
     /// Returns true if the target is reached.
@@ -96,8 +93,10 @@ impl Report {
             "name": self.name,
             "host": host,
             "profile": profile(),
+            "commit": sources(),
+            "date": now(),
             "rows": self.rows,
-            "bars": self.bars.iter().map(Bar::json).collect::<Vec<_>>(),
+            "bars": self.bars,
         });
         let lines: Vec<Vec<String>> = self.bars.iter().map(bar_line).collect();
         println!("{}", table(&["bar", "value", "target", "reached"], &lines));
@@ -116,26 +115,36 @@ impl Report {
 }
 
 /// Puts bars that another program measures into the results of the benchmark `name` in a folder, in the place of earlier bars of the same
-/// names, and prints them. Returns where the JSON is.
+/// names, and prints them. Results of another commit are replaced by the bars alone. Returns where the JSON is.
 pub fn add_bars(folder: &Path, name: &str, bars: &[Bar]) -> std::io::Result<PathBuf> {
     let path = folder.join(format!("{name}.json"));
-    let mut report = match std::fs::read_to_string(&path) {
-        Ok(text) => serde_json::from_str::<Value>(&text)?,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            json!({ "name": name, "profile": profile(), "rows": [], "bars": [] })
-        }
+    let commit = sources();
+    let earlier = match std::fs::read_to_string(&path) {
+        Ok(text) => Some(serde_json::from_str::<Value>(&text)?),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
+    let mut report = earlier.filter(|report| report["commit"] == json!(commit)).unwrap_or_else(|| {
+        json!({
+            "name": name, "host": machine(), "profile": profile(), "commit": commit, "rows": [], "bars": [],
+        })
+    });
+    report["date"] = now().into();
     let is_new = |old: &Value| bars.iter().any(|bar| old["name"] == *bar.name);
     let mut all = report["bars"].as_array().cloned().unwrap_or_default();
     all.retain(|old| !is_new(old));
-    all.extend(bars.iter().map(Bar::json));
+    all.extend(bars.iter().map(|bar| json!(bar)));
     report["bars"] = all.into();
     let lines: Vec<Vec<String>> = bars.iter().map(bar_line).collect();
     println!("{}", table(&["bar", "value", "target", "reached"], &lines));
     std::fs::create_dir_all(folder)?;
     std::fs::write(&path, serde_json::to_string_pretty(&report)? + "\n")?;
     Ok(path)
+}
+
+/// Returns the commit of the sources around the working folder; `None` outside of a repository.
+fn sources() -> Option<String> {
+    commit(Path::new(".")).ok()
 }
 
 fn bar_line(bar: &Bar) -> Vec<String> {

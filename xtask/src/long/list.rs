@@ -2,8 +2,9 @@
 
 use super::bugs::by_judge;
 use super::campaigns::{CAMPAIGNS, Campaign};
-use super::record::{Machine, Outcome, Record, Run};
+use super::record::{Outcome, Record, Run};
 use super::steps::Step;
+use bench_report::Machine;
 use std::collections::BTreeSet;
 
 /// Prints the long tests and the other campaigns with their last results, and the share of caught bugs.

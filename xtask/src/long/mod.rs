@@ -7,7 +7,6 @@ mod bugs;
 mod campaigns;
 mod choice;
 mod list;
-mod machine;
 mod page;
 mod process;
 mod record;
@@ -20,6 +19,7 @@ pub use rules::check;
 
 use crate::{fuzz_guided, mutate};
 use anyhow::{Context, Result, ensure};
+use bench_report::{commit, machine, now};
 use record::{Outcome, Record, Run};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -95,7 +95,13 @@ impl<'a> Runner<'a> {
     fn new(root: &'a Path, all: &'a [Step]) -> Result<Self> {
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
         let target = std::path::absolute(target)?;
-        Ok(Runner { root, all, target, commit: machine::commit(root)?, built: BTreeMap::new() })
+        Ok(Runner {
+            root,
+            all,
+            target,
+            commit: commit(root).context("the commit of the sources")?,
+            built: BTreeMap::new(),
+        })
     }
 
     /// Runs steps in their order as far as the time allows, and prints the results.
@@ -140,8 +146,8 @@ impl<'a> Runner<'a> {
             campaign: step.campaign.to_owned(),
             step: step.name.clone(),
             commit: self.commit.clone(),
-            date: machine::now(),
-            machine: machine::machine(),
+            date: now(),
+            machine: machine(),
             seconds: 0,
             outcome: Outcome::Failed,
             caught: None,

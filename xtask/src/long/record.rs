@@ -1,23 +1,13 @@
 //! The record: the last result of each step, in `docs/long-runs.json`.
 
 use anyhow::{Context, Result};
+use bench_report::Machine;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The file of the record, below the root.
 pub const FILE: &str = "docs/long-runs.json";
-
-/// The machine of a run.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Machine {
-    /// The processor's model.
-    pub cpu: String,
-    /// The number of processors.
-    pub cores: usize,
-    /// The kernel's release.
-    pub kernel: String,
-}
 
 /// The outcome of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]

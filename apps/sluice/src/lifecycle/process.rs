@@ -1,6 +1,6 @@
 //! The commands whose process stays: the router's manager, its components, and their launchers.
 //!
-//! These commands have a parser of their own. The parser of all commands touches code and memory all over the executable, 9 MB of
+//! These commands have a parser of their own. The parser of all commands touches code and memory all over the executable, 2.5 MB of
 //! resident memory that each process of a router would keep.
 
 use crate::lifecycle::confine::{self, ConfineArgs};
