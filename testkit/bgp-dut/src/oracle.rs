@@ -53,7 +53,7 @@ fn received<P>(peer: &ScriptedPeer<P>, route: &Route) -> Option<Route> {
 pub fn own<P: Net>(dut: &Dut<P>, prefix: P) -> Option<Candidate<'_, P>> {
     let mut own = Route::new(vec![], P::host_addr(1));
     if dut.networks.contains(&prefix) && dut.network_policy.apply(dut.parameter, prefix, &mut own) {
-        // Whatever policy says, neighbors reach own networks through this router.
+        // With any policy, neighbors reach own networks through this router.
         own.next_hop = P::host_addr(1);
         return Some(Candidate { peer: None, route: own, cost: 0, path_id: None });
     }
@@ -189,7 +189,7 @@ pub fn exported<P: Net>(
     } else {
         route.local_pref = None;
         route.path.insert(0, LOCAL_AS);
-        // RFC 4271, section 5.1.3: what an external neighbor says of its subnet goes to others there.
+        // RFC 4271, section 5.1.3: next hops of an external neighbor on its subnet go to others there.
         let is_near = |hop: IpAddr| (0..16).any(|host| P::host_addr(host) == hop);
         let is_third_party = P::has_ip_hops()
             && from.is_some_and(|p| !p.internal() && peer.on_subnet)

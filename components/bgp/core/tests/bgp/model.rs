@@ -1,5 +1,5 @@
 //! Random lives against a naive model: whatever peers, next hops and slow sockets do, in the end Loc-RIB, RIB and every
-//! Adj-RIB-Out are what RFC 4271 says in its simplest words.
+//! Adj-RIB-Out are as in the simplest reading of RFC 4271.
 
 use proptest::prelude::*;
 use sluice_base::{Family, Ipv4Prefix, Ipv6Prefix, XidPrefix};

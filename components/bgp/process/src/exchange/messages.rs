@@ -28,7 +28,7 @@ pub enum ControlMessage {
     Traced(Arc<Watch<Vec<(Instant, Traced)>>>),
     /// The connection is gone.
     Lost(ConnectionKey),
-    /// A table says something.
+    /// An event of a table.
     Table(usize, TableEvent),
     /// A table's routes for the RIB.
     Routes(usize, Routes),

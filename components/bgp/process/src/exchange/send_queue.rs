@@ -277,7 +277,7 @@ impl SendQueue {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)] // a test that cannot go on says so
+    #![allow(clippy::unwrap_used)] // a test that cannot go on panics
 
     use super::*;
     use crate::executor::Executor;

@@ -216,7 +216,7 @@ impl Executor {
                 self.ring();
             }
             self.run_next();
-            // Not before what was heard of: the bell may be rung for a thread too many, and a packet does not wait for that.
+            // Not before the reported events: the bell may be rung for a thread too many, and a packet does not wait for that.
             let mut queue = self.queue();
             queue.waiting -= usize::from(patiently);
             // If this thread came for the bell, it rings it again where there is more to do than it does itself.

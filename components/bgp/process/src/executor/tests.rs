@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used)] // a test that cannot go on says so
+#![allow(clippy::unwrap_used)] // a test that cannot go on panics
 
 use super::*;
 use std::io::Write;
@@ -97,7 +97,7 @@ fn sockets_are_heard_of_on_any_number_of_threads() {
 fn what_came_with_the_end_is_read_first() {
     let executor = with_threads(1);
     let (mut one, other) = connection();
-    // All of it is there before anybody is told of anything.
+    // All of it is there before anything is reported.
     one.write_all(&[0; 100_500]).unwrap();
     drop(one);
     let other = Socket::new(&executor, other).unwrap();
@@ -117,7 +117,7 @@ fn both_ways_of_a_socket_are_waited_for_at_once() {
     let written = executor.spawn(async move { writes.writable().await });
     other.write_all(&[1]).unwrap();
     read.blocking_recv().unwrap();
-    // That one way was heard of does not end the other's waiting.
+    // That one way was reported does not end the other's waiting.
     let mut space = vec![0; 100_000];
     let mut other = other;
     let taker =

@@ -14,7 +14,7 @@ use sluice_xrl::XrlError;
 /// The routes of a family and a table in a reply that asks for no other number.
 const DEFAULT_LIMIT: usize = 1000;
 
-/// Says that flap damping suppresses a path.
+/// Marks a path as suppressed by flap damping.
 pub(crate) fn suppressed(left: Duration) -> String {
     let seconds = left.as_nanos().div_ceil(1_000_000_000);
     format!("flap damping (RFC 2439): suppressed for {} min {} s more", seconds / 60, seconds % 60)

@@ -103,7 +103,7 @@ impl Writer {
             WriterMessage::Rest => {}
             WriterMessage::Close => {
                 self.is_closing = true;
-                // The session's last word is behind what it says itself, not behind all that tables have.
+                // The session's last word is behind its own messages, not behind all that tables have.
                 self.outgoing.close();
             }
             WriterMessage::End => self.is_over = true,

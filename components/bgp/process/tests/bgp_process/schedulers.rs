@@ -40,7 +40,7 @@ const PLANS: [(u16, &str); 5] = [(1, "peer"), (2, "peer"), (2, "dynamic"), (4, "
 
 /// What a neighbor was sent and not taken back: the attributes, octet by octet, for IPv6 behind the next hop.
 type Told = BTreeMap<IpPrefix, Vec<u8>>;
-/// What each sender says, in order.
+/// The messages of each sender, in order.
 type Trace = [Vec<Vec<u8>>; SENDERS];
 
 fn asn(peer: usize) -> u16 {
@@ -142,7 +142,7 @@ fn hear(told: &mut Told, body: &[u8]) {
     }
 }
 
-/// What everybody is told by the core on one thread, and how many routes the RIB gets.
+/// The routes that each peer is sent by the core on one thread, and the number of routes at the RIB.
 fn reference<P: IpNet>(trace: &Trace) -> ([Told; PEERS], usize) {
     let identity = Identity {
         started: Instant::ZERO,
@@ -236,7 +236,7 @@ async fn connect(fea: &FakeFea, from: Ipv4Addr) -> TcpStream {
     }
 }
 
-/// Runs a trace through the process; what everybody was told when it is as expected, and what operators see.
+/// Runs a trace through the process; until the routes of each peer are as expected; checks what operators see.
 async fn run<P: IpNet>(
     trace: &Trace,
     plan: (u16, &str),

@@ -188,7 +188,7 @@ impl fea::Interfaces for Served<FakeFea> {
     }
 }
 
-/// Remembers routes; reaches every next hop, and says so when it is let.
+/// Remembers routes; reaches every next hop, and answers when allowed to.
 #[derive(Default)]
 pub struct FakeRib {
     pub routes: RefCell<BTreeMap<IpPrefix, Provenance>>,
@@ -290,12 +290,12 @@ impl Neighbor {
         octets
     }
 
-    /// Announces `count` prefixes and says that this was all.
+    /// Announces `count` prefixes and sends End-of-RIB.
     pub async fn announce(&mut self, count: u32) {
         self.announce_via(Ipv4Addr::new(10, 9, 9, 9), count).await;
     }
 
-    /// Announces `count` prefixes through a next hop and says that this was all.
+    /// Announces `count` prefixes through a next hop and sends End-of-RIB.
     pub async fn announce_via(&mut self, next_hop: Ipv4Addr, count: u32) {
         let mut octets = vec![];
         for first in (0..count).step_by(500) {
