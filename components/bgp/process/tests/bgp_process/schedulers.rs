@@ -39,7 +39,7 @@ const SENDERS: usize = 3;
 const PLANS: [(u16, &str); 5] = [(1, "peer"), (2, "peer"), (2, "dynamic"), (4, "peer"), (4, "dynamic")];
 
 /// What a neighbor was sent and not taken back: the attributes, octet by octet, for IPv6 behind the next hop.
-type Told = BTreeMap<IpPrefix, Vec<u8>>;
+type AdjRibOut = BTreeMap<IpPrefix, Vec<u8>>;
 /// The messages of each sender, in order.
 type Trace = [Vec<Vec<u8>>; SENDERS];
 
@@ -114,7 +114,7 @@ fn real_trace() -> Option<Trace> {
 trait IpNet: Net<Hop = Self> + IpKey {}
 impl<P: Net<Hop = P> + IpKey> IpNet for P {}
 
-fn hear(told: &mut Told, body: &[u8]) {
+fn receive(sent: &mut AdjRibOut, body: &[u8]) {
     fn prefixes<P: IpNet>(field: &[u8]) -> impl Iterator<Item = IpPrefix> {
         Nlri::<P>::new(field, 0).map(|prefix| prefix.unwrap().into())
     }
@@ -135,15 +135,15 @@ fn hear(told: &mut Told, body: &[u8]) {
         _ => {}
     }
     for prefix in withdrawn {
-        told.remove(&prefix);
+        sent.remove(&prefix);
     }
     for prefix in announced {
-        told.insert(prefix, attributes.clone());
+        sent.insert(prefix, attributes.clone());
     }
 }
 
 /// The routes that each peer is sent by the core on one thread, and the number of routes at the RIB.
-fn reference<P: IpNet>(trace: &Trace) -> ([Told; PEERS], usize) {
+fn reference<P: IpNet>(trace: &Trace) -> ([AdjRibOut; PEERS], usize) {
     let identity = Identity {
         started: Instant::ZERO,
         is_restarted: false,
@@ -206,19 +206,19 @@ fn reference<P: IpNet>(trace: &Trace) -> ([Told; PEERS], usize) {
             break;
         }
     }
-    let told = std::array::from_fn(|peer| {
+    let sent = std::array::from_fn(|peer| {
         let mut octets = vec![];
         while speaker.fill(now, address(peer).into(), 65_536, &mut octets) {}
-        let (mut told, mut octets) = (Told::new(), &octets[..]);
+        let (mut sent, mut octets) = (AdjRibOut::new(), &octets[..]);
         while let Some(frame) = header::frame(octets).unwrap() {
             octets = &octets[HEADER_LEN + frame.body.len()..];
-            hear(&mut told, frame.body);
+            receive(&mut sent, frame.body);
         }
-        told
+        sent
     });
     let mut batch = Default::default();
     while P::rib_batch(&mut speaker, usize::MAX, &mut batch) {}
-    (told, batch.updates.len())
+    (sent, batch.updates.len())
 }
 
 /// A connection on which the router has spoken. It may open its listener anew when it hears of the FEA.
@@ -240,7 +240,7 @@ async fn connect(fea: &FakeFea, from: Ipv4Addr) -> TcpStream {
 async fn run<P: IpNet>(
     trace: &Trace,
     plan: (u16, &str),
-    expected: &([Told; PEERS], usize),
+    expected: &([AdjRibOut; PEERS], usize),
 ) -> Vec<bgp::Route> {
     let dir = tempfile::tempdir().unwrap();
     let surroundings = surround(dir.path()).await;
@@ -258,20 +258,20 @@ async fn run<P: IpNet>(
         "neighbor": neighbors.collect::<Vec<_>>(),
     });
     configure(&surroundings.process, config).await.unwrap();
-    let told: Rc<RefCell<[Told; PEERS]>> = Rc::default();
+    let sent: Rc<RefCell<[AdjRibOut; PEERS]>> = Rc::default();
     let changed = Rc::new(Notify::new());
     let mut tasks = tokio::task::JoinSet::new();
     for peer in 0..PEERS {
         let stream = connect(&surroundings.fea, address(peer)).await;
         let neighbor = Neighbor::open_as(stream, asn(peer)).await;
         let (reading, mut writing) = neighbor.stream.into_split();
-        let (told, changed) = (Rc::clone(&told), Rc::clone(&changed));
+        let (sent, changed) = (Rc::clone(&sent), Rc::clone(&changed));
         let mut reading = Neighbor { stream: reading, buffer: neighbor.buffer };
         tasks.spawn_local(async move {
             loop {
                 let (kind, body) = reading.hear().await;
                 if kind == MessageType::Update {
-                    hear(&mut told.borrow_mut()[peer], &body);
+                    receive(&mut sent.borrow_mut()[peer], &body);
                     changed.notify_waiters();
                 }
             }
@@ -283,15 +283,15 @@ async fn run<P: IpNet>(
         });
     }
     let rib = &surroundings.rib;
-    let is_done = || *told.borrow() == expected.0 && rib.routes.borrow().len() == expected.1;
+    let is_done = || *sent.borrow() == expected.0 && rib.routes.borrow().len() == expected.1;
     if tokio::time::timeout(Duration::from_secs(60), until(&changed, is_done)).await.is_err() {
-        for (peer, (told, expected)) in told.borrow().iter().zip(&expected.0).enumerate() {
-            let wrong = expected.iter().find(|(prefix, route)| told.get(prefix) != Some(route));
-            let (count, wanted) = (told.len(), expected.len());
-            println!("{plan:?}: peer {peer} was told {count} of {wanted}; {wrong:?}");
+        for (peer, (sent, expected)) in sent.borrow().iter().zip(&expected.0).enumerate() {
+            let wrong = expected.iter().find(|(prefix, route)| sent.get(prefix) != Some(route));
+            let (count, wanted) = (sent.len(), expected.len());
+            println!("{plan:?}: peer {peer} was sent {count} of {wanted}; {wrong:?}");
         }
         panic!(
-            "{plan:?}: not what one thread says; the RIB has {} of {}",
+            "{plan:?}: not what one thread sends; the RIB has {} of {}",
             rib.routes.borrow().len(),
             expected.1
         );
