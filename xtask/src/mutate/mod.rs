@@ -105,7 +105,7 @@ pub struct Options {
     /// Only the bugs' names and files, with those that have a build of their own.
     #[arg(long)]
     list: bool,
-    /// Seconds after which the oracle counts as hanging, which is a bug seen; ten times as long as it takes without a bug if absent.
+    /// Seconds after which the oracle counts as hanging, which is a bug seen; five times as long as it takes without a bug if absent.
     #[arg(long)]
     timeout: Option<u64>,
     /// The judge.
@@ -164,7 +164,7 @@ pub fn run(root: &Path, options: &Options) -> Result<ExitCode> {
     println!("{} bugs, judged by `cargo {}`", mutations.len(), workshop.oracle());
     match workshop.judge(0).context("without a bug")? {
         (Outcome::Passed, took) => {
-            let patience = (took * 10).max(LEAST_PATIENCE);
+            let patience = (took * 5).max(LEAST_PATIENCE);
             workshop.set_limit(options.timeout.map_or(patience, Duration::from_secs));
         }
         (outcome, _) => {

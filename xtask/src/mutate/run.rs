@@ -174,6 +174,8 @@ impl Workshop {
             .env("CARGO_TARGET_DIR", &self.target)
             .env("SLUICE_SHARED", &self.shared)
             .env(VARIABLE, bug.to_string())
+            // One build of each program: nothing to keep for the next one.
+            .env("CARGO_INCREMENTAL", "0")
             // The same cases for every bug, and no search for the smallest one: that it fails is all one wants to know.
             .env("PROPTEST_RNG_SEED", "1")
             .env("PROPTEST_MAX_SHRINK_ITERS", "0")
