@@ -2,12 +2,12 @@
 
 use crate::message::Voice;
 use crate::order::{Mix, Order};
-use crate::relay::Relay;
+use crate::peers::relay::Relay;
+use crate::peers::sender::Speed;
+use crate::peers::session::{Features, Peer, Restart, Role};
 use crate::report::{self, Title};
 use crate::run::{self, PhaseResult, Setup};
 use crate::scenario::Scenario;
-use crate::sender::Speed;
-use crate::session::{Features, Peer, Restart, Role};
 use crate::source::{Content, Source};
 use crate::stay::{Kept, Stay};
 use crate::workload::{ANY_NUMBER, Cast, Families, Spread, Workload};

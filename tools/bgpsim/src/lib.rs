@@ -7,32 +7,27 @@
 
 #![warn(clippy::disallowed_macros)]
 
-pub mod aloof;
-pub mod brake;
 pub mod cli;
 mod ffi;
 pub mod index;
 pub mod message;
 pub mod meter;
 pub mod order;
-pub mod reader;
-pub mod relay;
+pub mod peers;
 pub mod report;
 pub mod routes;
 pub mod run;
 pub mod scenario;
-pub mod sender;
-pub mod session;
 pub mod source;
 pub mod stay;
 pub mod stream;
 pub mod table;
 pub mod tally;
 pub mod trace;
+pub mod wire;
 pub mod workload;
 #[cfg(test)]
 mod workload_tests;
 
 pub use cli::BgpsimArgs;
-/// BGP messages, for tests with peers of their own.
-pub mod wire;
+pub use peers::{aloof, brake, reader, relay, sender, session};

@@ -2,9 +2,9 @@
 
 use crate::meter::{Load, Meter};
 use crate::order::Schedule;
-use crate::reader::Ear;
-use crate::sender::{Senders, Speed};
-use crate::session::{Features, Peer, Restart, Role, Session};
+use crate::peers::reader::Ear;
+use crate::peers::sender::{Senders, Speed};
+use crate::peers::session::{Features, Peer, Restart, Role, Session};
 use crate::stay::Kept;
 use crate::stream::Stream;
 use crate::tally::{Counts, Tally};

@@ -1,11 +1,12 @@
 //! Sessions that stay up after a run, for an operator who wants to look at the router while it has the routes.
 
-use crate::reader::Ear;
+use crate::peers::reader::Ear;
+use crate::peers::session::Session;
+use crate::peers::signals::stopping;
 use crate::run;
-use crate::session::Session;
 use anyhow::{Context, Result, bail};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SigSet, SigmaskHow, Signal};
+use nix::sys::signal::SigmaskHow;
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use std::os::fd::AsFd;
 use std::str::FromStr;
@@ -39,16 +40,6 @@ impl std::fmt::Display for Stay {
             Stay::For(time) => write!(f, "for {} s, or until Ctrl-C", time.as_secs()),
         }
     }
-}
-
-/// The signals that end a stay.
-fn stopping() -> SigSet {
-    SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM])
-}
-
-/// Blocks the signals that end a stay in the current thread, so that the waiting thread receives them.
-pub(crate) fn leave_signals_to_others() -> Result<()> {
-    stopping().thread_block().context("cannot block signals")
 }
 
 /// The sessions of a finished run.

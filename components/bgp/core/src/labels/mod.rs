@@ -1,7 +1,7 @@
 //! A made-up family, in unit tests only: labels, which are no IP prefixes and have IPv4 next hops. The key and its codec are all that the
 //! family needs beside its row.
 
-#[path = "../../../../testkit/families/label.rs"]
+#[path = "../../../../../testkit/families/label.rs"]
 mod label;
 mod tests;
 

@@ -2,14 +2,14 @@
 //! before the target may read, and the client reads the target's messages only after the target is idle. Therefore the
 //! measured time is the target's own, even if the target shares its processors with the client.
 
-use crate::brake::{Brake, Standstill};
 use crate::ffi;
 use crate::meter::{self, Load, Meter};
 use crate::order::Schedule;
-use crate::reader::{Ear, Waste};
+use crate::peers::brake::{Brake, Standstill};
+use crate::peers::reader::{Ear, Waste};
+use crate::peers::sender::{Senders, Speed};
+use crate::peers::session::{Role, Session};
 use crate::run::{self, PhaseResult, Setup};
-use crate::sender::{Senders, Speed};
-use crate::session::{Role, Session};
 use crate::stream::Stream;
 use crate::tally::Tally;
 use crate::workload::{Action, Phase, Workload};

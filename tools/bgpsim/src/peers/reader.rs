@@ -1,8 +1,8 @@
 //! The reading side: a few threads that read the target's messages to any peer, so that the target never waits for the
 //! client.
 
-use crate::session::{self, Role, Session};
-use crate::stay;
+use crate::peers::session::{self, Role, Session};
+use crate::peers::signals;
 use crate::tally::Tally;
 use crate::wire::{MAX_MESSAGE_LEN, MessageType, header};
 use anyhow::{Context, Result};
@@ -102,7 +102,7 @@ impl Ear {
 
     /// Reads every `of`th session, from number `first` on, until the run is over.
     pub fn listen(&self, first: usize, of: usize) -> Result<()> {
-        stay::leave_signals_to_others()?;
+        signals::leave_signals_to_others()?;
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         for (number, session) in self.sessions.iter().enumerate().skip(first).step_by(of) {
             epoll::add(&epoll, &session.socket, EventData::new_u64(number as u64), interest(session))

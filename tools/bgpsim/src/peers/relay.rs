@@ -1,7 +1,7 @@
 //! A relay in place of a router. The relay copies the senders' messages to every receiver. The throughput with a relay
 //! is the client's own limit.
 
-use crate::session;
+use crate::peers::session;
 use crate::wire::{AFI_IPV4, AFI_IPV6, Capability, MessageType, Open, PathsFamily, VERSION, header};
 use anyhow::{Context, Result};
 use sluice_base::{Asn, RouterId};

@@ -1,7 +1,7 @@
 //! The sending side: sends the plan's messages in their order and at their speed.
 
 use crate::order::{Schedule, Turn};
-use crate::session::Session;
+use crate::peers::session::Session;
 use crate::stream::Stream;
 use anyhow::{Result, anyhow};
 use std::str::FromStr;
