@@ -27,8 +27,8 @@ use sluice_base::{Duration, Instant};
 
 /// A protocol's state and rules, driven from outside.
 pub trait Machine {
-    /// The events for the machine.
-    type Input;
+    /// The events for the machine. An input is a value: it can be recorded, to be replayed on another machine.
+    type Input: Serialize;
     /// The effects requested by the machine.
     type Output;
     /// The exported state, for a hand-over to a new process.

@@ -9,10 +9,11 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
+use serde::Serialize;
 use sluice_base::InterfaceAddress;
 
 /// The configuration.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Settings {
     /// This element.
     pub element: ElementId,
@@ -43,7 +44,7 @@ pub struct Settings {
 }
 
 /// The store that all elements share.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct StoreSettings {
     /// The servers, in the order in which they are tried.
     pub endpoints: Vec<SocketAddr>,
@@ -184,7 +185,7 @@ fn is_in_subnet(own: &InterfaceAddress, address: IpAddr) -> bool {
 }
 
 /// A link of a router or the control plane for an outer port.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct PortLink {
     /// The interface below.
     pub parent: String,

@@ -23,6 +23,7 @@ use crate::mac::{Mac, is_neighbor};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::net::IpAddr;
+use serde::Serialize;
 use sluice_base::{Instant, InterfaceIndex};
 use sluice_machine::{Machine, Outbox};
 
@@ -32,7 +33,7 @@ const OUTER: u64 = 1;
 const INNER_SIDE: u64 = 2;
 
 /// An event for the machine.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub enum Input {
     /// The new inventory.
     Inventory(Inventory),

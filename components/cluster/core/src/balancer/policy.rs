@@ -5,9 +5,10 @@ use crate::frames::frame::ETHER_TYPE;
 use crate::inventory::Role;
 use core::fmt;
 use core::time::Duration;
+use serde::{Serialize, Serializer};
 
 /// The choice of an element for a packet.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub enum Mode {
     /// The elements in turn: even load, but packets of a flow overtake each other.
     RoundRobin,
@@ -29,7 +30,7 @@ impl Mode {
 }
 
 /// A class of packets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct ClassPolicy {
     /// The choice among the elements.
     pub mode: Mode,
@@ -41,9 +42,10 @@ pub struct ClassPolicy {
 pub const SILENCE: Duration = Duration::from_millis(30);
 
 /// The configured choice of elements.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Policy {
     classes: [Option<ClassPolicy>; CLASSES],
+    #[serde(serialize_with = "in_sequence")]
     dscp: [u8; 64],
     /// The silence after which an element is passed over; `None` if elements send no hello frames.
     pub silence: Option<Duration>,
@@ -58,6 +60,11 @@ impl Default for Policy {
         classes[0] = Some(ClassPolicy { mode: Mode::Flow, role: Role::Router });
         Policy { classes, dscp: [0; 64], silence: Some(SILENCE), ether_types: [ETHER_TYPE, 0] }
     }
+}
+
+/// Serializes an array that is longer than serde's own.
+fn in_sequence<S: Serializer>(values: &[u8; 64], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(values)
 }
 
 /// A reason against a policy.

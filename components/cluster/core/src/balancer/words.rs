@@ -1,6 +1,7 @@
 //! The maps of the program `balance` as words of 64 bits, little endian. The program's description is `bpf/include/balance.h`.
 
 use alloc::collections::{BTreeMap, BTreeSet};
+use serde::Serialize;
 use sluice_machine::Outbox;
 
 /// The classes of packets.
@@ -34,7 +35,7 @@ pub const INNER: u16 = 7;
 pub const DSCP: u16 = 11;
 
 /// A map of the program.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 pub enum Map {
     /// Interfaces of the host by index: the virtual MAC address and the port in word 0, the side in word 1.
     Interfaces,
@@ -106,7 +107,7 @@ impl Map {
 }
 
 /// The place of a word.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 pub struct Place {
     /// The map.
     pub map: Map,
@@ -124,7 +125,7 @@ impl Place {
 }
 
 /// A store of one word, which the shell carries out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Store {
     /// The place.
     pub place: Place,
@@ -139,7 +140,7 @@ pub trait Words {
 }
 
 /// A copy of the maps' words, by which only differences are stored.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Default, Debug, Serialize)]
 pub struct Mirror {
     /// Words that are not 0.
     words: BTreeMap<Place, u64>,

@@ -10,10 +10,11 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
+use serde::Serialize;
 use sluice_base::InterfaceEvent;
 
 /// The state of a neighbor of the kernel.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub enum NeighborState {
     /// The neighbor has this MAC address.
     Known(Mac),
@@ -24,7 +25,7 @@ pub enum NeighborState {
 }
 
 /// An event for the machine.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub enum Input {
     /// The configuration.
     Configure(Box<Settings>),

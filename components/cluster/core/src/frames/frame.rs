@@ -2,6 +2,7 @@
 
 use crate::inventory::ElementId;
 use crate::mac::{PREFIX, is_inner};
+use serde::Serialize;
 
 pub use crate::mac::Mac;
 
@@ -12,7 +13,7 @@ pub const GROUP: Mac = Mac([0x03, 0x5c, 0, 0, 0, 0]);
 pub const ETHER_TYPE: u16 = 0x88b5;
 
 /// The MAC address of an element on the interconnect: `02:5c`, element, port.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 pub struct InnerMac {
     /// The element.
     pub element: ElementId,

@@ -3,6 +3,7 @@
 use crate::frames::sip::SipKey;
 use core::fmt;
 use hmac::{Hmac, Mac as _};
+use serde::{Serialize, Serializer};
 use sha2::Sha256;
 
 /// Octets of a key.
@@ -17,6 +18,14 @@ pub struct ClusterKey(pub [u8; KEY_LEN]);
 impl fmt::Debug for ClusterKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ClusterKey")
+    }
+}
+
+/// A recording of inputs names keys and has none: by the first octets of the HMAC-SHA-256 of "sluice name 1".
+impl Serialize for ClusterKey {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let name = self.derive(b"sluice name 1");
+        serializer.serialize_u32(name.first_chunk().map_or(0, |octets| u32::from_be_bytes(*octets)))
     }
 }
 
@@ -83,7 +92,7 @@ fn keyed(key: &[u8; KEY_LEN]) -> Hmac<Sha256> {
 }
 
 /// The keys that the cluster accepts: two while the key changes.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct KeyRing {
     /// The key of frames that this element sends.
     pub current: ClusterKey,
@@ -127,5 +136,13 @@ mod tests {
         assert!(!one.verifies(b"octet", &one.tag(b"octets")) && !one.verifies(b"octets", &[]));
         assert_ne!(one.hello(), other.hello());
         assert_eq!(std::format!("{one:?}"), "ClusterKey");
+    }
+
+    #[test]
+    fn a_recording_has_no_key() {
+        let recorded = |octet| postcard::to_allocvec(&KeyRing::of(ClusterKey([octet; KEY_LEN]))).unwrap();
+        assert_ne!(recorded(1), recorded(2));
+        // A name in at most five octets, and the absence of another key.
+        assert!(recorded(1).len() <= 6, "{:?}", recorded(1));
     }
 }

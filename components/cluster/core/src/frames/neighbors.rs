@@ -10,13 +10,14 @@ use crate::inventory::{ElementId, PortNumber};
 use crate::mac::Mac;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use serde::Serialize;
 use sluice_wire::Cursor;
 
 /// Neighbors of a frame, so that any of them fit.
 pub const MOST_ENTRIES: usize = 56;
 
 /// A neighbor's place: the outer port and the address.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 pub struct NeighborKey {
     /// The port.
     pub port: PortNumber,
