@@ -21,10 +21,10 @@ use serde::{Serialize, Serializer};
 use sluice_base::interest::InterestAnswer;
 use sluice_base::{AnyPrefix, Ipv4Prefix, Ipv6Prefix, XidPrefix};
 
-/// What can happen.
+/// An input of control.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub enum Input {
-    /// This is the configuration from now on.
+    /// A new configuration.
     Configure(Config),
     /// A connection that was asked for is there.
     Connected(IpAddr, ConnectionId, Endpoints),
@@ -75,7 +75,7 @@ pub enum Input {
     ClearDamping(Option<AnyPrefix>),
     /// The routes of a trace come, as if from a peer of this configuration. For a source that there is already: its configuration changes.
     Inject(Box<InjectionConfig>),
-    /// This was read of a trace in its present session so far.
+    /// The progress of a trace in its present session.
     Injected(IpAddr, ReaderCounters),
     /// The session of the peer ended in the trace, and the next one begins.
     RestartInjection(IpAddr),
@@ -85,7 +85,7 @@ pub enum Input {
     Resolved,
     /// The router will be silent for a while: every neighbor with a session is sent a message.
     Pause,
-    /// It is not any more: silence of neighbors counts from now on.
+    /// The end of the pause: silence of neighbors counts again.
     GoOn,
 }
 
@@ -94,7 +94,7 @@ fn shared<S: Serializer>(data: &Arc<OriginData>, to: S) -> Result<S::Ok, S::Erro
     (**data).serialize(to)
 }
 
-/// What is to be done.
+/// An effect requested by control.
 #[derive(Debug)]
 pub enum Output {
     /// Connect to the neighbor by its configuration.

@@ -1,7 +1,7 @@
-//! Announcements that were not stored, for questions of operators: the newest ones of a shard, with the cause of each.
+//! Unstored announcements, for questions of operators: the newest of a shard, each with the cause.
 //!
-//! Routes with this AS in their path, leaks, malformed routes, and routes beyond a bound count as withdrawn, and leave no path behind.
-//! Such announcements are rare, or many alike, so that a bounded number of them answers most questions.
+//! AS loops, leaks, malformed routes, and routes beyond a bound count as withdrawn, and leave no path behind. Such announcements
+//! are rare, or many alike, so a bounded number answers most questions.
 
 use crate::batch::{Change, DropCause};
 use crate::shard::entry::{PeerIn, PeerIndex};

@@ -1,8 +1,8 @@
-//! Import: what policy makes of the routes of a peer (RFC 4271, section 9.1.1), between PeerIn and the resolver.
+//! Import: the policy's decisions on the routes of a peer (RFC 4271, section 9.1.1), between PeerIn and the resolver.
 //!
-//! The shard keeps what came beside what policy made of it ([`super::sets`]), so that a changed policy works on what came, and the
-//! peer is asked for nothing. Routes of one attribute set share the answers to questions about the set, and, where policy makes the
-//! same changes, the result: both are remembered for one batch or slice ([`Imports`]).
+//! The shard keeps the received attributes beside policy's result ([`super::sets`]), so a changed policy works on the received
+//! attributes without a request to the peer. Routes of one attribute set share the answers to questions about the set, and, where
+//! policy makes the same changes, the result: both are remembered for one batch or slice ([`Imports`]).
 
 use crate::policy::{BoundPolicy, Memory, Trace};
 use crate::shard::Accepted;
@@ -15,7 +15,7 @@ use hashbrown::HashMap;
 use sluice_machine::Outbox;
 use smallvec::SmallVec;
 
-/// What a policy made of one received set so far. Each result has a reference.
+/// The results of a policy for a received set so far. Each result has a reference.
 #[derive(Debug, Default)]
 struct Row {
     memory: Memory,

@@ -1,10 +1,11 @@
-//! Export policy: what becomes of best paths under an export view (RFC 4271, section 9.1.3), for one block or slice.
+//! Export policy: the outcomes of best paths under an export view (RFC 4271, section 9.1.3), for a block or slice.
 //!
-//! Without a policy the outcome of a path is its attribute set. With one it is the changed attributes, equal results once: routes of
-//! several sets that policy makes equal are packed into the same UPDATEs, and routes of one set with several outcomes are not.
+//! Without a policy the outcome of a path is the attribute set. With a policy the outcome is the changed attributes, equal
+//! results once: routes of several sets with equal results are packed into the same UPDATEs, routes of one set with several
+//! outcomes into several.
 //!
-//! A route that does not fit in a message loses attributes that it can do without ([`REMOVABLE`]; RFC 8654, section 4), no more of them
-//! than are necessary. A route that does not fit without these either is not exported.
+//! A route too large for a message loses dispensable attributes ([`REMOVABLE`]; RFC 8654, section 4), as few as possible. A route
+//! that is still too large is not exported.
 
 use super::export::{Exported, Subject, announcement_overhead};
 use super::export_view::ExportView;

@@ -66,12 +66,12 @@ pub(crate) struct Message {
     pub kind: Kind,
 }
 
-/// UPDATEs of a group, in order. Some members read them later than others, so that there can be many: they have next to no room to spare.
+/// UPDATEs of a group, in order. Slow members read blocks late, so many blocks can exist, with next to no spare room.
 #[derive(Debug, Default)]
 pub(crate) struct Block {
     octets: Vec<u8>,
     messages: Vec<Message>,
-    /// The sources of routes that do not fit in a message, and are in none.
+    /// The sources of routes too large for a message.
     pub too_large: Vec<Source>,
     /// The sources of routes that lost attributes to fit in a message.
     pub reduced: Vec<Source>,
@@ -88,7 +88,7 @@ pub struct Sent {
     pub withdrawn: u64,
     /// Routes not announced because they do not fit in a message.
     pub too_large: u64,
-    /// Routes announced without some of their attributes, so that they fit in a message (RFC 8654, section 4).
+    /// Routes announced without some attributes, to fit in a message (RFC 8654, section 4).
     pub reduced: u64,
 }
 
@@ -119,7 +119,7 @@ fn drop_link_local(out: &mut Vec<u8>, at: usize, hop: usize) {
 }
 
 impl Block {
-    /// Returns true if it is worth keeping when all have read it: a single route comes after the other.
+    /// Returns true if the block is worth keeping for reuse: single routes follow each other.
     pub fn is_small(&self) -> bool {
         self.octets.capacity() <= MAX_MESSAGE_LEN && self.messages.capacity() <= SMALL_MESSAGES
     }
@@ -137,7 +137,7 @@ impl Block {
         sent.reduced += of_others(&self.reduced);
     }
 
-    /// Appends a message as `member` is to see it, with the next hop that it is sent.
+    /// Appends a message for `member`, with the member's next hop.
     #[inline(always)]
     pub fn copy<P: FamilyKey>(
         &self,
@@ -302,8 +302,8 @@ impl<P: FamilyKey> Run<'_, P> {
 }
 
 impl Packer {
-    /// Packs `items` for a group into `block`, in the place of what was in it. `watched` returns the peer of a route if the messages depend
-    /// on the peer: a member, which is not sent its own routes, or one whose identifier becomes an attribute.
+    /// Packs `items` for a group into `block`, replacing the contents. `watched` returns the peer of a route if the messages
+    /// depend on the peer: a member, which is not sent its own routes, or a peer whose identifier becomes an attribute.
     #[inline(always)]
     pub fn pack<P: FamilyKey>(
         &mut self,
@@ -376,8 +376,8 @@ fn withdraw<P: FamilyKey>(draft: &mut Block, run: &mut Run<'_, P>) {
     }
 }
 
-/// Returns the most octets of messages with these attributes: extended messages are for attributes alone that fit in no other (RFC 8654,
-/// section 5).
+/// Returns the most octets of messages with these attributes: extended messages are only for attributes too large for standard
+/// messages (RFC 8654, section 5).
 #[inline(always)]
 fn longest_message<P: FamilyKey>(exported: &Exported, view: &ExportView) -> usize {
     let most = announcement_overhead::<P>(exported) + exported.attributes.len() + view.longest_nlri::<P>();

@@ -1,4 +1,4 @@
-//! A changed export view: the walk that finds the routes whose outcome is another.
+//! A changed export view: the walk that finds routes with a changed outcome.
 //!
 //! The walk runs in slices between fresh changes. An entry is due if peers were sent a route under the old view and are to be sent
 //! another one, or none, under the new view, or were sent none and are to be sent one. Changes that come meanwhile are exported under
@@ -43,7 +43,7 @@ impl Reexport {
         self.parts.append(&mut behind);
     }
 
-    /// Notes that an entry ahead was sent under another view than its neighbors.
+    /// Records that an entry ahead was sent under a view different from its neighbors'.
     fn split_off(&mut self, entry: u32, view: &Arc<ExportView>) {
         let Some(place) = self.parts.iter().position(|(range, _)| range.contains(&entry)) else { return };
         let Some((range, old)) = self.parts.remove(place) else { return };

@@ -89,9 +89,9 @@ impl<P> History<P> {
     }
 }
 
-/// What follows from a history that is due.
+/// The consequence of a due history.
 pub(crate) enum Outcome<P> {
-    /// Nothing yet.
+    /// No consequence yet.
     Waits,
     /// The history is forgotten.
     Forgotten,

@@ -1,4 +1,4 @@
-//! What an operator sees of a shard, in pages that stall nobody.
+//! An operator's views of a shard, in pages, without stalling the router.
 
 use crate::attributes::{DEFAULT_LOCAL_PREF, View, canonical};
 use crate::family::FamilyIndex;
@@ -24,12 +24,12 @@ pub struct PathView {
     pub peer: PeerIndex,
     /// The path identifier (RFC 7911): as received, or, of an advertised route, as sent. `None` in a session without identifiers.
     pub path_id: Option<u32>,
-    /// True if it is of a session that is over, and will be deleted.
+    /// True for a path of an ended session, which will be deleted.
     pub stale: bool,
-    /// The reason why it is not the best; `None` for the best.
+    /// The reason why the path is not the best; `None` for the best path.
     pub lost: Option<Elimination>,
-    /// The part of the path in forwarding beside others; `None` where one path alone forwards packets, and for paths that lost by a step
-    /// up to the interior cost.
+    /// The part of the path in multipath forwarding; `None` with a single forwarding path, and for paths that lost by a step up
+    /// to the interior cost.
     pub multipath: Option<Multipath>,
     /// The term that rejects the path on import; empty names if no term decides on it. `None` for an accepted path.
     pub rejected_by: Option<DecidedBy>,
@@ -47,12 +47,12 @@ pub struct PathView {
     pub validity: Validity,
     /// The verification of the AS path as it came.
     pub path_validity: PathValidity,
-    /// The route as it came, where the rules of BGP or import policy changed it.
+    /// The received route, if changed by the rules of BGP or import policy.
     pub received: Option<ReceivedView>,
-    /// The canonical attributes that import policy decides on, where the rules of BGP changed those that came.
+    /// The canonical attributes for import policy, if changed by the rules of BGP.
     pub entered: Option<Vec<u8>>,
-    /// The attributes, canonical: for [`crate::attributes::canonical::attributes`]. Of an advertised route those that are sent, without the
-    /// next hop.
+    /// The attributes, canonical: for [`crate::attributes::canonical::attributes`]. For an advertised route the sent attributes,
+    /// without the next hop.
     pub attributes: Vec<u8>,
     /// The codes of the attributes that an advertised route lost to fit in a message (RFC 8654, section 4).
     pub removed: Vec<u8>,
@@ -74,7 +74,7 @@ pub struct ReceivedView {
 pub struct RouteView<P> {
     /// The prefix.
     pub prefix: P,
-    /// Its paths: the best first, then those that are used beside it, then the others by peer.
+    /// The paths: the best first, then the paths used beside it, then the rest by peer.
     pub paths: Vec<PathView>,
 }
 
@@ -85,7 +85,7 @@ pub struct GroupView {
     pub view: Arc<ExportView>,
     /// Its members.
     pub members: Vec<PeerIndex>,
-    /// Blocks that not all members have read.
+    /// Blocks not yet read by every member.
     pub blocks: usize,
     /// Changes that it has not been sent yet.
     pub behind: u64,
@@ -148,7 +148,7 @@ impl<P: FamilyKey> Shard<P> {
         }
     }
 
-    /// The number of paths that `peer` has announced and not withdrawn: of prefixes, or, where the peer sends several, of their paths.
+    /// The number of paths that `peer` has announced and not withdrawn: of prefixes, or of paths if the peer sends several.
     pub fn received(&self, peer: PeerIndex) -> u32 {
         self.core.adj_rib_in.peers.get(usize::from(peer.0)).map_or(0, |p| p.paths - p.stale)
     }
@@ -158,8 +158,8 @@ impl<P: FamilyKey> Shard<P> {
         self.core.adj_rib_in.peers.get(usize::from(peer.0)).map_or(0, |p| p.rejected)
     }
 
-    /// The number of prefixes that `peer` was sent: those of its update group less its own, which are never echoed to it. Exact
-    /// when no change waits.
+    /// The number of prefixes that `peer` was sent: the prefixes of the update group without the peer's own. Exact without
+    /// waiting changes.
     pub fn advertised(&self, peer: PeerIndex) -> u32 {
         self.adj_rib_out
             .adj_rib_out(peer)
@@ -184,7 +184,7 @@ impl<P: FamilyKey> Shard<P> {
         self.core.resolver.view()
     }
 
-    /// A prefix and its paths; `None` if there is no path.
+    /// Returns a prefix with its paths; `None` without a path.
     pub fn route(&self, prefix: P) -> Option<RouteView<P>> {
         let id = self.core.adj_rib_in.find(prefix)?;
         self.route_at(id)
@@ -377,7 +377,7 @@ impl<P: FamilyKey> Shard<P> {
     }
 }
 
-/// Returns what rejects a path on import; `None` if nothing does.
+/// Returns the cause of a rejection on import; `None` for an accepted path.
 fn rejected_by<P: FamilyKey>(
     core: &Core<P>,
     peer: PeerIndex,

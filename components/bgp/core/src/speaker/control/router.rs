@@ -25,12 +25,11 @@ use sluice_machine::Outbox;
 /// the RIB keeps the routes of an earlier life.
 pub const GRACE: Duration = Duration::from_secs(120);
 
-/// How long a neighbor that is not back is waited for after the last session came up: the routes of a neighbor that stays away lead
-/// nowhere, and those that others withdrew meanwhile are still in use.
+/// The time to wait for an absent neighbor after the last session came up: the routes of an absent neighbor lead nowhere, and
+/// routes withdrawn meanwhile are still in use.
 pub(super) const STRAGGLERS: Duration = Duration::from_secs(20);
 
-/// For how long control waits, after something that may have ended the wait for neighbors, before it looks whether that has ended: many
-/// neighbors come up together.
+/// The delay of the check whether the wait for neighbors has ended: many neighbors come up together.
 pub(super) const LOOK_DELAY: Duration = Duration::from_millis(100);
 /// The longest wait for the RIB's answers about next hops, before a router that restarts advertises what it has.
 pub(super) const RESOLUTION: Duration = Duration::from_secs(30);
@@ -38,11 +37,11 @@ pub(super) const RESOLUTION: Duration = Duration::from_secs(30);
 /// The time between a change and the moment when the RIB is sent backups, if not much else changes meanwhile.
 pub(super) const REST: Duration = Duration::from_secs(2);
 
-/// The time from when a lost neighbor's routes are withdrawn until its address is a gateway like any other: the RIB has taken the
-/// withdrawals by then.
+/// The time after the withdrawal of a lost neighbor's routes until its address is usable as a gateway again: the RIB has taken
+/// the withdrawals by then.
 pub(super) const FORGIVEN: Duration = Duration::from_secs(30);
 
-/// The obstacle to asking a neighbor for all its routes.
+/// The obstacle to a route refresh.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RefreshRefusal {
     /// The neighbor's session is in this state and not Established.
@@ -89,7 +88,7 @@ pub struct Control {
     pub(super) before: Option<BTreeSet<IpAddr>>,
     /// The time at which the RIB is sent backups, if there are any and the tables are at rest by then.
     pub(super) backups_at: Option<Instant>,
-    /// Neighbors' addresses that the RIB was asked not to use, and when that is over, if the neighbor's routes are withdrawn.
+    /// Neighbors' addresses marked unusable at the RIB, each with the end of that state, if the neighbor's routes are withdrawn.
     pub(super) lost: BTreeMap<IpAddr, Option<Instant>>,
 }
 
@@ -123,7 +122,7 @@ impl Control {
         }
     }
 
-    /// Who has what.
+    /// The owners of routes.
     pub fn spread(&self) -> Spread {
         self.spread
     }
@@ -216,7 +215,7 @@ impl Control {
         self.peers.range_views()
     }
 
-    /// All that is configured, and the dynamic neighbors.
+    /// The whole configuration, and the dynamic neighbors.
     pub fn config(&self) -> Config {
         let neighbors = self.peers.addresses().filter_map(|a| self.peers.config(a).cloned());
         Config {

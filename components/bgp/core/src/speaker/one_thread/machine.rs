@@ -22,7 +22,7 @@ use sluice_machine::{Budget, Machine, Outbox, Progress};
 #[derive(Default)]
 pub(super) struct Carrier {
     intake: Intake,
-    /// What another process read of a message whose end has not come.
+    /// The beginning of an incomplete message, from another process.
     pending: Vec<u8>,
     /// While its session is up.
     writer: Option<Writer>,
@@ -35,7 +35,7 @@ pub struct Speaker {
     pub(super) control: Control,
     pub(super) tables: Vec<Table>,
     pub(super) carriers: BTreeMap<(IpAddr, ConnectionId), Carrier>,
-    /// What is being read, for each table.
+    /// The batches being read, for each table.
     pub(super) batches: Vec<Batches>,
     /// The table that has the RIB's next turn.
     pub(super) turn: usize,
@@ -133,7 +133,7 @@ impl Speaker {
         }
     }
 
-    /// Gives control an input, and everybody what follows.
+    /// Passes an input to control, and the outputs to their receivers.
     pub(super) fn control(&mut self, now: Instant, input: control::Input, out: &mut Outbox<Output>) {
         let mut control_out = core::mem::take(&mut self.control_out);
         self.control.handle(now, input, &mut control_out);

@@ -18,10 +18,10 @@ use serde::{Deserialize, Serialize};
 use sluice_base::interest::InterestAnswer;
 use sluice_base::{AnyPrefix, Ipv4Prefix, Ipv6Prefix, XidPrefix};
 
-/// What can happen to a router's BGP.
+/// An input of a router's BGP.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Input {
-    /// This is the configuration from now on.
+    /// A new configuration.
     Configure(Config),
     /// A connection that was asked for is there.
     Connected(IpAddr, ConnectionId, Endpoints),
@@ -57,7 +57,7 @@ pub enum Input {
     ClearDamping(Option<AnyPrefix>),
 }
 
-/// What a router's BGP wants done.
+/// An effect requested by a router's BGP.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Output {
     /// Connect to the neighbor by its configuration.
@@ -89,10 +89,10 @@ pub enum Output {
 /// A whole router's state: to be exported when every peer was sent everything.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct RouterState {
-    /// Who the neighbors are, and which sessions are up.
+    /// The neighbors, and the established sessions.
     pub control: SpeakerState,
-    /// All paths.
+    /// The paths.
     pub parts: Vec<TablePart>,
-    /// What was read of messages whose end has not come.
+    /// The beginnings of incomplete messages.
     pub pending: Vec<(IpAddr, ConnectionId, Vec<u8>)>,
 }

@@ -1,4 +1,4 @@
-//! The sessions that another process goes on with.
+//! The sessions that continue in a new process.
 
 use super::registry::Peers;
 use crate::endpoints::Endpoints;

@@ -1,4 +1,4 @@
-//! The neighbors that are configured, or connect from a listen range: they come, change and go, and nobody else notices.
+//! Configured neighbors, and neighbors of listen ranges: additions, changes and removals, without an effect on further neighbors.
 
 use super::registry::Peers;
 use crate::event::{PeerEvent, WithoutRefresh};
