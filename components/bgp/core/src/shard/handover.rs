@@ -1,4 +1,4 @@
-//! A shard's paths on their way to another process, which makes the same decisions of them and sends no peer a route again.
+//! The export of a shard's paths to a new process, which makes the same decisions and advertises no route again.
 
 use super::Shard;
 use super::damping::HistoryState;
@@ -31,7 +31,7 @@ pub struct ShardPart<P> {
     pub histories: Vec<HistoryState<P>>,
 }
 
-/// Paths of one peer, at one place among the paths that the peer has of a prefix.
+/// Paths of a peer, at a place among the peer's paths of a prefix.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PeerPaths<P> {
     /// The peer.
@@ -114,7 +114,7 @@ impl<P: FamilyKey + Hash> Shard<P> {
         self.core.resolver.restore(hop, resolution);
     }
 
-    /// Assumes that every peer has received the whole Adj-RIB-Out. The RIB is sent all routes.
+    /// Assumes that every peer has received the whole Adj-RIB-Out. Every route is sent to the RIB.
     pub fn assume_advertised(&mut self) {
         self.core.resolver.drop_unused();
         self.adj_rib_out.assume_advertised(&self.core);

@@ -15,7 +15,7 @@ const MOST: usize = 1024;
 pub(crate) struct Dropped<P> {
     /// By prefix and peer: the cause, and the peer's generation.
     causes: BTreeMap<(P, PeerIndex), (DropCause, u16)>,
-    /// The order in which they came, oldest first; also of forgotten ones.
+    /// The announcements, forgotten announcements too, oldest first.
     order: VecDeque<(P, PeerIndex)>,
 }
 
@@ -58,7 +58,7 @@ impl<P: Ord + Copy> Dropped<P> {
         self.causes.insert(key, (cause, generation));
     }
 
-    /// Forgets the announcement of a prefix by a peer: the peer withdrew it, or policy decided on a later one.
+    /// Forgets the announcement of a prefix by a peer, after a withdrawal, or after policy's decision on a later announcement.
     #[inline]
     pub fn forget(&mut self, prefix: P, peer: PeerIndex) {
         if !self.causes.is_empty() {

@@ -27,10 +27,10 @@ struct Row {
 #[derive(Debug, Default)]
 pub(crate) struct Imports {
     rows: Vec<Row>,
-    /// Rows in use; the others are kept for their memory.
+    /// Rows in use; further rows keep memory for reuse.
     used: usize,
     by_set: HashMap<SetId, usize, foldhash::fast::FixedState>,
-    /// The latest set and its row: routes of one set come together.
+    /// The latest set and its row: routes of a set come together.
     last: Option<(SetId, usize)>,
 }
 
@@ -58,7 +58,7 @@ impl Imports {
         place
     }
 
-    /// Forgets all results, and releases their references.
+    /// Forgets the results, and releases the references.
     pub fn clear<P: FamilyKey>(
         &mut self,
         adj_rib_in: &mut AdjRibIn<P>,
