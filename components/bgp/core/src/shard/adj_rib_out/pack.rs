@@ -1,10 +1,9 @@
 //! Packing: changes of an update group become UPDATEs, each attribute set written once (RFC 4271, section 9.2; RFC 7606,
 //! section 5.1: one kind of routes a message, MP attributes first).
 //!
-//! A [`Block`] is written once for the group and copied to each member. What differs between members is known by
-//! message: the octets of the next hop ([`NextHopsFor`]), and that no member is sent its own routes. A member whose own route
-//! became the best one must, if it was sent another before, be sent a withdrawal instead: `Kind::Replace` marks
-//! the messages where that is so.
+//! A [`Block`] is written once for the group and copied to each member. Members differ only by message: in the octets of the next
+//! hop ([`NextHopsFor`]), and because a member's own routes are not sent back. If a member's own route becomes the best path
+//! after a different route was sent, the member receives a withdrawal instead: `Kind::Replace` marks such messages.
 
 use super::export::{Exported, announcement_overhead};
 use super::export_view::ExportView;
@@ -23,20 +22,20 @@ const SMALL_MESSAGES: usize = 16;
 /// The effect of a message on the members of the group.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Kind {
-    /// Withdraws; not for the source, which was never sent the route.
+    /// Withdraws; skipped for the source, which never received the route.
     Withdraw,
-    /// Announces; not for the source, which was sent nothing before either.
+    /// Announces; skipped for the source, which received no earlier route either.
     Announce,
-    /// Announces; a withdrawal for the source, which was sent another route before.
+    /// Announces; withdraws for the source, which received a different route before.
     Replace,
 }
 
-/// The next hop that members read in a message.
+/// The next hop of a message for members.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum HopField {
     /// The router's own, which differs from member to member.
     Own,
-    /// The field's where a member reaches that itself, otherwise the router's own.
+    /// The field's if directly reachable for the member, otherwise the router's own.
     ThirdParty,
     /// The field's.
     Fixed,
@@ -128,7 +127,7 @@ impl Block {
         self.messages.get(index)
     }
 
-    /// Counts the routes that `member` is not sent, or is sent without some attributes, because they do not fit in a message.
+    /// Counts the routes too large for a message: not sent to `member`, or sent without some attributes.
     #[inline(always)]
     pub fn count_too_large(&self, member: Source, sent: &mut Sent) {
         let of_others =
@@ -186,7 +185,8 @@ impl Block {
     }
 }
 
-/// Writes a withdrawal with the prefixes that `nlri` appends; returns where they begin in the message. `code` is the family on the wire.
+/// Writes a withdrawal with the prefixes appended by `nlri`; returns the prefixes' offset in the message. `code` is the family on
+/// the wire.
 fn put_withdrawal<P: FamilyKey>(code: [u8; 3], out: &mut Vec<u8>, nlri: impl FnOnce(&mut Vec<u8>)) -> usize {
     let at = header::start(out, MessageType::Update);
     let begin;
@@ -229,8 +229,8 @@ pub(crate) struct Packer {
     order: Vec<(Rank, u32)>,
 }
 
-/// The properties that routes of one message share, as a number that orders the messages: withdrawals first,
-/// since they make room at the other end; then by outcome, source and kind.
+/// The common properties of a message's routes, as a number for the order of messages: withdrawals first, to make room at the
+/// receiver; then by outcome, source and kind.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Rank(u64);
 
@@ -260,7 +260,7 @@ impl Rank {
     }
 }
 
-/// Routes that share messages, and are not in one yet.
+/// Routes with common messages, not packed yet.
 struct Run<'a, P: FamilyKey> {
     core: &'a Core<P>,
     items: &'a [Item],

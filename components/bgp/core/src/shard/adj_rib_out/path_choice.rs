@@ -1,4 +1,4 @@
-//! The paths of a prefix that an export view selects, and their comparison with the sent paths.
+//! The paths of a prefix selected by an export view, and the comparison with the sent paths.
 
 use super::branch::Branch;
 use super::export_view::{ExportView, SentPaths};
@@ -142,7 +142,7 @@ impl<P: FamilyKey> Core<P> {
         paths.map(|path| path.number).filter(move |number| best.is_some_and(|best| best != *number))
     }
 
-    /// Returns the term that keeps a path beside the best one from peers with a view, with empty names if no term does; `None` for a path
+    /// Returns the term that keeps a further path from peers with a view, with empty names if no term decides; `None` for a path
     /// that may be sent.
     pub(crate) fn not_chosen(&self, view: &ExportView, entry: u32, path: Accepted) -> Option<DecidedBy> {
         let policy = view.further.as_ref()?;
