@@ -302,7 +302,7 @@ impl<P: Prefix> Resolver<P> {
         self.deregister_unless_used(answer.valid, out);
     }
 
-    /// Returns the prefix of the route to a next hop; `None` on a connected subnet, and for a next hop that cannot be reached.
+    /// Returns the prefix of the route to a next hop; `None` on a connected subnet, and for an unreachable next hop.
     pub fn resolved_by(&self, id: u32) -> Option<P> {
         self.hop(id)?.via
     }
@@ -317,7 +317,7 @@ impl<P: Prefix> Resolver<P> {
         self.single.push((entry, provenance));
     }
 
-    /// Returns true if a route of `prefix` would be the most specific one to its own next hop (RFC 4271, section 9.1.2.1).
+    /// Returns true if a route of `prefix` would be the most specific route to its own next hop (RFC 4271, section 9.1.2.1).
     #[inline]
     pub fn leads_to_itself(&self, id: u32, prefix: impl Prefix) -> bool {
         self.hop(id).is_some_and(|hop| {

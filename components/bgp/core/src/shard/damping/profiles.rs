@@ -56,7 +56,7 @@ impl Figures {
 struct Profile {
     damping: Damping,
     figures: Figures,
-    /// The number of histories with these parameters; the place is free without one.
+    /// The number of histories with these parameters; 0 for a free place.
     histories: u32,
 }
 
@@ -92,7 +92,7 @@ impl Profiles {
         self.chosen(id).map(|profile| &profile.damping)
     }
 
-    /// Returns the number for one more history with these parameters. Without a free number, returns the number of the router's
+    /// Returns the number of the parameters for a further history. Without a free number, returns the number of the router's
     /// parameters.
     pub fn enter(&mut self, damping: Option<&Damping>) -> ProfileId {
         let Some(damping) = damping else { return ROUTERS };

@@ -47,7 +47,7 @@ pub(crate) struct Lists {
 #[derive(Debug, Default)]
 struct Chunk {
     paths: Box<[Path]>,
-    /// For each unit, the order of the free block that begins with it, or [`NOT_FREE`].
+    /// For each unit, the order of the free block beginning with the unit, or [`NOT_FREE`].
     free: Box<[u8]>,
 }
 
@@ -219,7 +219,8 @@ mod tests {
     }
 
     impl Lists {
-        /// The free blocks, each with its order. Each list is at its recorded address, and no two lists could be merged.
+        /// Returns the free blocks with orders. Checks the links between blocks, the recorded orders, and that no two free blocks
+        /// could be merged.
         fn checked(&self) -> Vec<(u32, u8)> {
             let recorded =
                 self.chunks.iter().flat_map(|c| &c.free).filter(|order| **order != NOT_FREE).count();
