@@ -1,9 +1,9 @@
 //! Flap damping (RFC 2439) with the figures of RFC 7196: the histories of external neighbors' flapping routes.
 //!
-//! A withdrawal, or an announcement with changed attributes, adds a penalty to a route, which decays by half in each half-life. A
-//! route whose penalty exceeds the suppress threshold is *suppressed*: the path stays stored like a path rejected by import
-//! policy, until the penalty has decayed to the reuse threshold. The ceiling of penalties bounds the time of suppression (section
-//! 4.2 of RFC 2439).
+//! A withdrawal, or an announcement with changed attributes, adds to a route's penalty. The penalty decays by half in each
+//! half-life. A route whose penalty exceeds the suppress threshold is *suppressed*: the path stays stored like a path rejected by
+//! import policy, until the penalty has decayed to the reuse threshold. The ceiling of penalties bounds the time of suppression
+//! (section 4.2 of RFC 2439).
 //!
 //! Import policy may choose a route's parameters, or no damping: the choice is a private property of the accepted attributes, and
 //! applies to the history from the next flap on. A suppressed route keeps the parameters of its history until policy decides

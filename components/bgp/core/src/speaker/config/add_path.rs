@@ -7,7 +7,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-/// The number of paths that a neighbor is sent with `send best`, unless `paths` has another.
+/// The number of paths for a neighbor with `send best` and without `paths`.
 const DEFAULT_PATHS: u8 = 2;
 
 /// The statement `add-path` of a neighbor.
@@ -72,7 +72,7 @@ pub(crate) struct AddPathStatements {
 }
 
 impl AddPathStatements {
-    /// Returns these statements, and others where these are absent.
+    /// Returns the statements, with absent statements from `from`.
     pub fn inherit(self, from: &AddPathStatements) -> AddPathStatements {
         AddPathStatements {
             receive: self.receive.or(from.receive),

@@ -1,4 +1,4 @@
-//! The consequences of a changed configuration: sessions that end, and routes that are decided on again.
+//! The consequences of a changed configuration: ended sessions, and routes decided on again.
 
 use super::bindings::Bindings;
 use super::listen_range::ListenRange;
@@ -17,9 +17,9 @@ use sluice_policy::program::Fact;
 pub struct Touched {
     /// Sessions that end, and come up again if still wanted.
     pub reset: Vec<IpAddr>,
-    /// Neighbors that are sent their routes anew.
+    /// Neighbors with routes to advertise anew.
     pub refiltered: Vec<IpAddr>,
-    /// Neighbors that are asked for their routes (RFC 2918), because rejected routes are needed and not stored.
+    /// Neighbors to ask for a route refresh (RFC 2918), because rejected routes are needed and not stored.
     pub refreshed: Vec<IpAddr>,
     /// Neighbors that come.
     pub started: Vec<IpAddr>,
@@ -43,8 +43,8 @@ pub(crate) enum Reconfigured {
 }
 
 impl NeighborConfig {
-    /// Returns true if a neighbor by `new` is sent something else by a router of `local_as` than one by `self`. An external neighbor that
-    /// is not on a link of this router is sent this router as the next hop in any case.
+    /// Returns true if a router of `local_as` advertises different routes to a neighbor by `new` than by `self`. An external
+    /// neighbor not on a link of the router always receives the router as the next hop.
     fn tells_otherwise(&self, new: &NeighborConfig, local_as: Asn) -> bool {
         let has_choice = new.peer_as == local_as || new.multihop.is_none();
         let is_internal = new.peer_as == local_as;
