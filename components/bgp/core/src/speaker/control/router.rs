@@ -21,8 +21,8 @@ use core::net::IpAddr;
 use sluice_base::{AnyPrefix, Duration, Instant, IpPrefix, Ipv4Prefix, Ipv6Prefix, Rng, XidPrefix};
 use sluice_machine::Outbox;
 
-/// How long neighbors have to come up and announce all their routes before the RIB is notified that all routes are announced: as long as
-/// the RIB keeps the routes of an earlier life.
+/// The time for neighbors to come up and announce every route before the RIB is notified of complete announcements: as long as
+/// the RIB keeps the routes of an earlier process.
 pub const GRACE: Duration = Duration::from_secs(120);
 
 /// The time to wait for an absent neighbor after the last session came up: the routes of an absent neighbor lead nowhere, and
@@ -31,7 +31,7 @@ pub(super) const STRAGGLERS: Duration = Duration::from_secs(20);
 
 /// The delay of the check whether the wait for neighbors has ended: many neighbors come up together.
 pub(super) const LOOK_DELAY: Duration = Duration::from_millis(100);
-/// The longest wait for the RIB's answers about next hops, before a router that restarts advertises what it has.
+/// The longest wait for the RIB's answers about next hops before a restarting router advertises routes.
 pub(super) const RESOLUTION: Duration = Duration::from_secs(30);
 
 /// The time between a change and the moment when the RIB is sent backups, if not much else changes meanwhile.
@@ -77,14 +77,14 @@ pub struct Control {
     pub(super) spread: Spread,
     pub(super) started: Instant,
     pub(super) all_announced: bool,
-    /// The next time to check whether all neighbors have announced all their routes; `None` when that was reported.
+    /// The next time to check for complete announcements of the neighbors; `None` after the report.
     pub(super) look_at: Option<Instant>,
     /// The time at which advertising begins although tables wait for the RIB's answers; `None` before [`Output::AllAnnounced`], and
     /// once advertising has begun.
     pub(super) open_at: Option<Instant>,
     /// True if there is a RIB, or was one.
     pub(super) has_rib: bool,
-    /// The neighbors with a session when the process before ended; `None` if that is not known.
+    /// The neighbors with a session at the previous process's end; `None` if unknown.
     pub(super) before: Option<BTreeSet<IpAddr>>,
     /// The time at which the RIB is sent backups, if there are any and the tables are at rest by then.
     pub(super) backups_at: Option<Instant>,
@@ -172,7 +172,7 @@ impl Control {
         self.networks.originate(&self.presences, &mut parts);
     }
 
-    /// Iterates over the prefixes to which the RIB has routes, of those that policies ask for.
+    /// Iterates over the prefixes in conditions of policies to which the RIB has routes.
     pub fn present(&self) -> impl Iterator<Item = IpPrefix> + '_ {
         self.presences.prefixes()
     }
@@ -192,7 +192,7 @@ impl Control {
         self.peers.addresses()
     }
 
-    /// Neighbors of whose connections control must know what was read and written before it fires the timers that are due at `now`.
+    /// Returns the neighbors whose connections' counters control must have before firing the timers due at `now`.
     pub fn due(&self, now: Instant) -> Vec<IpAddr> {
         if self.look_at.is_some_and(|at| at <= now) {
             return self.peers.addresses().collect();
@@ -232,7 +232,7 @@ impl Control {
         }
     }
 
-    /// Returns the obstacle to asking a neighbor for its routes (RFC 2918); `None` if there is none.
+    /// Returns the obstacle to a route refresh from a neighbor (RFC 2918); `None` without an obstacle.
     pub fn refresh_refusal(&self, address: IpAddr) -> Option<RefreshRefusal> {
         let session = &self.peers.of(address)?.session;
         match session.negotiated() {

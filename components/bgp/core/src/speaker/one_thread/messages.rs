@@ -51,7 +51,7 @@ pub enum Input {
     Redistributed(Vec<Redistributed>),
     /// The operator wants a session closed and opened again, with a message to the other operator (RFC 9003).
     Reset(IpAddr, String),
-    /// The operator wants a neighbor asked for all its routes (RFC 2918).
+    /// The operator requests a route refresh from a neighbor (RFC 2918).
     Refresh(IpAddr),
     /// The operator wants the history of a prefix, or all histories, forgotten by flap damping.
     ClearDamping(Option<AnyPrefix>),
@@ -62,13 +62,13 @@ pub enum Input {
 pub enum Output {
     /// Connect to the neighbor by its configuration.
     Connect(IpAddr, ConnectionId),
-    /// Close a connection when what was sent on it is written.
+    /// Close a connection after writing queued messages.
     Close(IpAddr, ConnectionId),
     /// Write a whole message behind what was written before.
     Send(IpAddr, ConnectionId, Vec<u8>),
-    /// There are UPDATEs: call [`Speaker::fill`] when the connection can take them, until it returns that there are no more.
+    /// UPDATEs wait: call [`Speaker::fill`] when the connection has room, until no more UPDATEs are left.
     Transmit(IpAddr, ConnectionId),
-    /// There are routes: call [`Speaker::rib_batch`] until it returns that there are no more.
+    /// Routes wait for the RIB: call [`Speaker::rib_batch`] until no more routes are left.
     RibReady(FamilyIndex),
     /// Notify the RIB whether packets can be sent through a neighbor's address.
     GatewayUsable(IpAddr, bool),

@@ -18,8 +18,8 @@ fn own(interfaces: &InterfaceTable) -> BTreeSet<IpAddr> {
 }
 
 impl Settings {
-    /// Returns the refusal of a neighbor whose address an interface of this router has; `None` without such a neighbor. Neighbors
-    /// of `before` are accepted: an interface may have got the address later.
+    /// Returns the refusal of a neighbor with the address of one of the router's interfaces; `None` without such a neighbor.
+    /// Neighbors of `before` are accepted: an interface may have got the address later.
     pub fn itself(&self, before: &Config, interfaces: &InterfaceTable) -> Option<SettingsError> {
         let own = own(interfaces);
         let known: BTreeSet<IpAddr> = before.neighbors.iter().map(|neighbor| neighbor.address).collect();
