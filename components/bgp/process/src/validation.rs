@@ -30,7 +30,7 @@ const ATTEMPTS: usize = 8;
 pub struct ValidationSide {
     client: pb::RpkiClient,
     replica: RefCell<Replica>,
-    /// One fetch at a time.
+    /// The lock for a single fetch at a time.
     fetching: Mutex<()>,
 }
 

@@ -31,8 +31,8 @@ pub(super) const BLOCK_CHANGES: usize = 2048;
 /// The number of no group.
 const NO_GROUP: u32 = u32::MAX;
 
-/// When a member is this many blocks behind the first member, every member more than half as many blocks behind moves to a
-/// separate group: slow members stay together.
+/// The most blocks that a member may be behind the first member. Beyond, every member more than half as many blocks behind moves
+/// to a separate group: slow members stay together.
 pub(super) const MOST_BLOCKS: usize = 16;
 
 /// The Adj-RIBs-Out of the peers, by update group (RFC 4271, section 3.2): the routes sent to the members of each group.
