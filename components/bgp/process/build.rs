@@ -1,4 +1,4 @@
-//! Generates the interface that BGP serves, and the one by which it has payloads that validate routes.
+//! Generates BGP's interface, and the interface of the component with the payloads for validation.
 
 const PROTOS: [&str; 2] = ["bgp.proto", "rpki.proto"];
 

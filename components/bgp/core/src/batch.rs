@@ -1,8 +1,8 @@
-//! What a reader hands to a shard: route changes of one peer and one family, in order.
+//! Batches from readers to shards: route changes of a peer and a family, in order.
 //!
-//! A batch carries each attribute set once an UPDATE, as octets in an arena of its own with their hash, so that it can
-//! cross to another thread without sharing anything, and so that the shard finds the set it already has without allocating.
-//! Whoever fills and empties batches keeps them: their space is used again.
+//! A batch carries each attribute set once for an UPDATE, as octets in the batch's arena, with a hash. So a batch can move to a
+//! different thread without shared state, and the shard finds a known set without allocating. Batches are kept after use, and the
+//! space is reused.
 
 use crate::attributes::View;
 use crate::family::{ByFamily, FamilyVisitor, Sharded};
@@ -15,16 +15,16 @@ use core::any::Any;
 use core::fmt;
 use sluice_base::{IpPrefix, Ipv4Prefix, Provenance};
 
-/// A prefix as a latency profile notes it: the prefix, true if it is withdrawn, and the event.
+/// A change for a latency profile: the prefix, true for a withdrawal, and the event.
 pub type Traced = (IpPrefix, bool, Provenance);
 
-/// The most paths that a shard stores of one neighbor and one prefix. A neighbor could otherwise fill the memory with one prefix.
+/// The most stored paths of a neighbor and a prefix. Without the bound a neighbor could fill the memory with a single prefix.
 pub const MOST_PATHS: u16 = 64;
 
 /// An attribute set in a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchSet {
-    /// Hash of octets and next hop, by the seed that reader and shard share.
+    /// Hash of octets and next hop, by the common seed of readers and shards.
     pub hash: u64,
     start: u32,
     len: u32,
@@ -39,16 +39,16 @@ pub struct BatchSet {
 pub struct Change<P> {
     /// The prefix.
     pub prefix: P,
-    /// Its new attributes as an index of a set, [`Change::WITHDRAWN`], or [`Change::dropped`].
+    /// The new attributes as an index of a set, [`Change::WITHDRAWN`], or [`Change::dropped`].
     pub set: u32,
 }
 
-/// The cause for which an announced route is not stored: the route counts as withdrawn.
+/// The cause why an announced route is not stored: the route counts as withdrawn.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum DropCause {
-    /// This AS is in the AS path (RFC 4271, section 9.1.2).
+    /// The router's AS is in the AS path (RFC 4271, section 9.1.2).
     Loop,
-    /// This router reflected the route, or originated it (RFC 4456, section 8).
+    /// The router itself reflected or originated the route (RFC 4456, section 8).
     Reflected,
     /// The neighbor should not have passed the route on (RFC 9234, section 5).
     Leak,
@@ -61,7 +61,7 @@ pub enum DropCause {
 }
 
 impl DropCause {
-    /// All causes.
+    /// The causes, in order.
     pub const ALL: [DropCause; 6] = [
         DropCause::Loop,
         DropCause::Reflected,
@@ -95,7 +95,7 @@ impl fmt::Display for DropCause {
 impl<P> Change<P> {
     /// Stands for "no route any more" in [`Change::set`].
     pub const WITHDRAWN: u32 = u32::MAX;
-    /// The first number that is no set's: numbers from here on withdraw.
+    /// The first number for withdrawals; lower numbers are sets'.
     const FIRST_WITHDRAWAL: u32 = Self::WITHDRAWN - DropCause::ALL.len() as u32;
 
     /// Returns the number in the place of a set for an announcement that counts as withdrawn.
@@ -131,7 +131,7 @@ pub struct Batch<P> {
     changes: Vec<Change<P>>,
     /// The path identifiers of the changes, in a session in which the peer sends several paths of a prefix (RFC 7911); empty in others.
     path_ids: Vec<u32>,
-    /// The events that the changes came from: each with the number of changes up to its end.
+    /// The events behind the changes, each with the number of changes up to its end.
     events: Vec<(u32, Provenance)>,
 }
 
@@ -181,20 +181,20 @@ impl<P: Copy> Batch<P> {
         self.changes.push(Change { prefix, set });
     }
 
-    /// Adds a change of one of several paths of a prefix. All changes of a batch have a path identifier, or none has.
+    /// Adds a change of a path with a path identifier. Either every change of a batch has a path identifier, or no change.
     #[inline]
     pub(crate) fn push_path(&mut self, prefix: P, path_id: Option<u32>, set: u32) {
         self.push(prefix, set);
         self.path_ids.extend(path_id);
     }
 
-    /// Returns the path identifier of the change at a position; `None` in a session without them.
+    /// Returns the path identifier of the change at a position; `None` in a session without path identifiers.
     #[inline]
     pub fn path_id(&self, position: usize) -> Option<u32> {
         self.path_ids.get(position).copied()
     }
 
-    /// Attributes all changes since the last call to this event.
+    /// Attributes the changes since the last call to an event.
     pub(crate) fn end_event(&mut self, provenance: Provenance) {
         let end = self.changes.len() as u32;
         if self.event_end() < end {
@@ -207,7 +207,7 @@ impl<P: Copy> Batch<P> {
         self.events.last().map_or(0, |(end, _)| *end)
     }
 
-    /// Forgets the changes since the last event: the rest of an UPDATE turned out bad. Its set stays, and nothing has it.
+    /// Forgets the changes since the last event, after an error in the rest of an UPDATE. The UPDATE's set stays, without use.
     pub(crate) fn drop_event(&mut self) {
         let end = self.event_end() as usize;
         self.changes.truncate(end);
@@ -229,7 +229,7 @@ impl<P: Copy> Batch<P> {
         &self.changes
     }
 
-    /// The events that the changes came from, each with the changes up to its end.
+    /// The events behind the changes, each with the end of its changes.
     pub fn events(&self) -> &[(u32, Provenance)] {
         &self.events
     }
@@ -249,7 +249,7 @@ impl<P: Copy> Batch<P> {
     }
 }
 
-/// A family's batch, whatever its keys are.
+/// A batch of any family.
 trait AnyBatch: Any + fmt::Debug + Send + Sync {
     fn count(&self) -> usize;
     fn empty(&mut self);
@@ -323,7 +323,7 @@ impl Batches {
         self.batches.values().all(|batch| batch.count() == 0)
     }
 
-    /// Empties all batches; their space stays.
+    /// Empties the batches; the space stays.
     pub fn clear(&mut self) {
         self.batches.values_mut().for_each(|batch| batch.empty());
         (self.is_open, self.is_full) = (false, false);

@@ -1,4 +1,4 @@
-//! Address families: one row each, and collections by family.
+//! Address families: a row for each family, and collections by family.
 //!
 //! A row names a family on the wire, in texts and towards the RIB. Sessions, the reader, the writer and control know families
 //! by their rows only: capabilities, route refresh, End-of-RIB markers and agreed sets follow from [`FAMILIES`]. The key of a family and the codec of
@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sluice_base::{Family, FamilyId, Ipv4Prefix, Ipv6Prefix, Prefix, Xid, XidPrefix};
 
-/// An address family that this BGP speaks.
+/// An address family.
 #[derive(Clone, Copy, Debug)]
 pub struct FamilyRow {
     /// The number of the family's keys.
@@ -26,8 +26,8 @@ pub struct FamilyRow {
     pub hops: FamilyId,
     /// The name in events and views.
     pub name: &'static str,
-    /// The length of the cover by whose hash keys are spread over tables: short enough to keep together the keys that are announced
-    /// together, long enough that no table receives much more than its share.
+    /// The length of the covering prefix whose hash spreads keys over tables: short enough to keep commonly announced keys
+    /// together, long enough to give tables similar shares.
     pub cover: u8,
     /// Reads the next hop of an MP_REACH_NLRI, which begins at an offset of the message body.
     pub next_hop: fn(&[u8], usize) -> Result<NextHop, WireError>,
@@ -50,7 +50,7 @@ impl<P: FamilyKey + Serialize + DeserializeOwned> Sharded for P {
     const COVER: u8 = FAMILIES[FamilyIndex::of::<P>().0 as usize].cover;
 }
 
-/// Code for the keys of any family: [`FamilyIndex::visit`] calls it with the key of one.
+/// Code for the keys of any family: [`FamilyIndex::visit`] calls the code with a family's key.
 pub trait FamilyVisitor {
     /// The result.
     type Output;
@@ -59,7 +59,7 @@ pub trait FamilyVisitor {
     fn visit<P: Sharded>(self) -> Self::Output;
 }
 
-/// Declares the families, each by its key and the rest of its row.
+/// Declares the families, each by key and the rest of the row.
 macro_rules! families {
     ($($(#[$attribute:meta])* $key:ty: { $($row:tt)* })*) => {
         /// The number of rows.
@@ -126,14 +126,15 @@ families! {
 pub struct FamilyIndex(u8);
 
 impl FamilyIndex {
-    /// IPv4 unicast: the family of an UPDATE's own fields, and of a speaker that offers none (RFC 4760, section 8).
+    /// IPv4 unicast: the family of an UPDATE's own fields, and of a speaker without multiprotocol capabilities (RFC 4760, section
+    /// 8).
     pub const IPV4: FamilyIndex = <Ipv4Prefix as Sharded>::INDEX;
     /// IPv6 unicast.
     pub const IPV6: FamilyIndex = <Ipv6Prefix as Sharded>::INDEX;
     /// XIDs of XIA's principals.
     pub const XID: FamilyIndex = <XidPrefix as Sharded>::INDEX;
 
-    /// Iterates over all families, in the order of their rows.
+    /// Iterates over the families, in the order of rows.
     pub fn all() -> impl DoubleEndedIterator<Item = FamilyIndex> + Clone {
         (0..COUNT as u8).map(FamilyIndex)
     }
@@ -166,7 +167,7 @@ impl From<FamilyIndex> for u8 {
     }
 }
 
-/// A state from another process names a family that has no row here.
+/// A state from the old process names a family without a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UnknownFamily(u8);
 
@@ -200,7 +201,7 @@ impl From<Family> for FamilyIndex {
 }
 
 impl FamilyIndex {
-    /// Returns the family after this one; the first one after the last.
+    /// Returns the next family; the first family after the last.
     #[must_use]
     pub const fn next(self) -> FamilyIndex {
         FamilyIndex((self.0 + 1) % COUNT as u8)
@@ -283,7 +284,8 @@ impl<T, F: Into<FamilyIndex>> IndexMut<F> for ByFamily<T> {
     }
 }
 
-/// The families on a router's wire: those of the rows, but for the family of XIDs, whose numbers nobody has assigned.
+/// The families on a router's wire: the families of the rows, with configurable numbers for the family of XIDs, which has no
+/// assigned numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FamilyCodes(ByFamily<FamilyCode>);
@@ -307,7 +309,7 @@ impl FamilyCodes {
         self
     }
 
-    /// Returns the family of these identifiers; `None` if they are of none.
+    /// Returns the family of identifiers; `None` for unknown identifiers.
     #[inline]
     pub fn family(&self, afi: u16, safi: u8) -> Option<FamilyIndex> {
         FamilyIndex::all().find(|family| self.of(*family) == FamilyCode { afi, safi })
@@ -376,7 +378,7 @@ impl Families {
         Families::of(|family| self.has(family) && other.has(family))
     }
 
-    /// Returns the families of this set that are not in `other`.
+    /// Returns the families of the set not in `other`.
     #[must_use]
     pub fn without(self, other: Families) -> Families {
         Families::of(|family| self.has(family) && !other.has(family))

@@ -1,8 +1,7 @@
 //! The reader of a session: octets to messages, and UPDATEs to batches for the shards.
 //!
-//! Messages are read in place from the driver's buffer; only one that arrives in two pieces is copied. An UPDATE becomes
-//! changes in a [`crate::batch::Batch`] of its family without allocating: prefixes and the canonical attributes go straight into space
-//! that is used again.
+//! Messages are read in place from the driver's buffer; only a message in two pieces is copied. An UPDATE becomes changes in a
+//! [`crate::batch::Batch`] of the family without allocating: prefixes and the canonical attributes go straight into reused space.
 
 use crate::attributes::{AttributeError, ReceiveRules, Scan, Verdict, canonical};
 use crate::batch::{Batch, Batches, Change, DropCause};

@@ -1,13 +1,13 @@
-//! The configuration tree (bgp.yang) as this process takes it.
+//! The configuration tree (bgp.yang), read for the process.
 
 use crate::error::ConfigError;
 use crate::executor::pool::Plan;
 use sluice_bgp::speaker::Settings;
 
-/// The most tables: with more, what one UPDATE announces would be scattered for no gain.
+/// The most tables: more would scatter the routes of an UPDATE without gain.
 pub const MOST_TABLES: u16 = 16;
 
-/// The most threads if nothing is configured.
+/// The most threads by default.
 const MOST_THREADS: usize = 8;
 
 /// Reads a configuration tree.
@@ -20,13 +20,12 @@ pub fn settings(tree: serde_json::Value) -> Result<Settings, ConfigError> {
     Ok(settings)
 }
 
-/// Checks a configuration tree where BGP does not run. Returns the reason of a refusal, which begins with the path of the
-/// statement, if there is one.
+/// Checks a configuration tree where BGP does not run. Returns the reason of a refusal, after the statement's path if known.
 pub fn check(tree: serde_json::Value) -> Option<String> {
     settings(tree).err().map(|error| error.to_string())
 }
 
-/// Returns the threads that a configuration asks for: by default as many as the machine runs at once.
+/// Returns the plan of threads of a configuration: by default as many as the machine runs at once.
 pub fn plan(settings: &Settings) -> Plan {
     let default_threads = || std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
     let threads = settings.threads.map_or_else(default_threads, |n| usize::from(n).max(1));

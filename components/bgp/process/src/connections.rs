@@ -1,4 +1,4 @@
-//! The connections of neighbors between control, and the tasks that read and write them.
+//! The connections of neighbors: between control, and the reader and writer tasks.
 
 use crate::exchange::messages::{ConnectionKey, ControlMessage, WriterMessage};
 use crate::tables::table::TableMessage;
@@ -17,11 +17,11 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tracing::debug;
 
-/// The time by which control learns ahead of its timers what connections read and wrote.
+/// The time ahead of a timer at which control gets the connections' counters.
 const AHEAD: Duration = Duration::from_millis(100);
 
 impl BgpProcess {
-    /// Notifies control of what a connection read and wrote since it was last sent, and when.
+    /// Notifies control of a connection's new counters of reads and writes, with times.
     pub(crate) fn collect(&self, (address, id): ConnectionKey, connection: &Connection) {
         let Some(core) = self.core() else { return };
         if let Some((time, read)) = connection.received.look(Option::take) {
@@ -49,7 +49,7 @@ impl BgpProcess {
         }
     }
 
-    /// Does so for all connections: before somebody looks.
+    /// Does so for every connection: before an operator's request.
     pub(crate) fn collect_all(&self) {
         let all: Vec<(ConnectionKey, Rc<Connection>)> =
             self.connections.borrow().iter().map(|(name, c)| (*name, Rc::clone(c))).collect();
@@ -58,7 +58,7 @@ impl BgpProcess {
         }
     }
 
-    /// A connection is gone, or could not be made.
+    /// Removes a lost connection, or a connection that could not be made.
     pub(crate) fn lost(&self, neighbor: IpAddr, id: ConnectionId) {
         if let Some(connection) = self.connection(neighbor, id) {
             self.collect((neighbor, id), &connection);
@@ -119,7 +119,7 @@ impl BgpProcess {
         }
     }
 
-    /// Reads what connections and tables write, as long as the process lives.
+    /// Reads the messages of connections and tables while the process runs.
     pub(crate) async fn read_messages(self: Rc<Self>, mut messages: UnboundedReceiver<ControlMessage>) {
         while let Some(message) = messages.recv().await {
             self.take_message(message);
@@ -159,14 +159,14 @@ impl BgpProcess {
         }
     }
 
-    /// Returns true if every neighbor has announced all its routes, or the time for that is over.
+    /// Returns true if every neighbor has announced every route, or the time limit has passed.
     pub(crate) fn have_all_announced(&self) -> bool {
         // One whose UPDATEs are not reported to control would count as quiet.
         self.collect_all();
         self.read(|control| control.have_all_announced(clock::now())).unwrap_or(false)
     }
 
-    /// A new connection, on the thread that has the fewest.
+    /// Makes a connection, on the thread with the fewest connections.
     pub(crate) fn new_connection(&self, name: ConnectionKey) -> Rc<Connection> {
         let threads = self.core().map_or(1, |core| core.pool.borrow().plan().threads.max(1));
         let mut connections = self.connections.borrow_mut();

@@ -1,4 +1,4 @@
-//! Effects of a change of the configuration, before it is committed.
+//! Effects of a change of the configuration, before the commit.
 
 use crate::BgpProcess;
 use sluice_bgp::shard::PeerIndex;
@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// The prefixes of neighbors whose sessions are up, as the tables count them.
+/// The tables' counts of prefixes of neighbors with an established session.
 pub(crate) type Surveyed = RefCell<BTreeMap<PeerIndex, PrefixCounts>>;
 
 fn names(all: &[IpAddr]) -> Vec<String> {
@@ -17,7 +17,7 @@ fn names(all: &[IpAddr]) -> Vec<String> {
 }
 
 impl BgpProcess {
-    /// Asks the tables for the prefixes of all neighbors: bounds of a new configuration are judged by them.
+    /// Asks the tables for the neighbors' counts of prefixes, to judge the bounds of a new configuration.
     pub(crate) async fn count_prefixes(&self) {
         let up = |control: &Control| {
             let up = control.neighbors().filter(|address| control.established(*address).is_some());
@@ -34,7 +34,7 @@ impl BgpProcess {
         self.surveyed.replace(up.iter().enumerate().map(|(place, index)| (*index, total(place))).collect());
     }
 
-    /// Returns the effects of other settings of the same router, with the objects that they touch.
+    /// Returns the effects of new settings of the same router, with the affected objects.
     pub(crate) fn effects(&self, settings: &Settings) -> Vec<(EffectKind, Vec<String>)> {
         let interfaces = self.interfaces.borrow();
         let (config, counts) = (settings.config(), self.surveyed.take());

@@ -1,4 +1,4 @@
-//! The calls that Rust's libraries have no safe form of.
+//! System calls without a safe form in Rust's libraries.
 #![allow(unsafe_code)]
 
 use nix::libc;
@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// Lets the kernel drop what comes with a TTL below `ttl` (RFC 5082).
+/// Has the kernel drop packets with a TTL below `ttl` (RFC 5082).
 pub fn set_min_ttl(socket: &impl AsRawFd, ipv4: bool, ttl: u8) -> io::Result<()> {
     let (level, option) =
         if ipv4 { (libc::IPPROTO_IP, libc::IP_MINTTL) } else { (libc::IPPROTO_IPV6, libc::IPV6_MINHOPCOUNT) };
@@ -33,7 +33,7 @@ pub fn save_syn(listener: &impl AsRawFd) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Takes the first packet of an accepted connection, from the IP header on; empty if the kernel did not keep it.
+/// Takes the first packet of an accepted connection, from the IP header on; empty if not kept by the kernel.
 pub fn saved_syn(connection: &impl AsRawFd) -> io::Result<Vec<u8>> {
     let mut packet = vec![0_u8; LONGEST_SYN];
     let mut len = LONGEST_SYN as libc::socklen_t;

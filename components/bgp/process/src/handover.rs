@@ -1,11 +1,11 @@
-//! Live upgrade of BGP: sessions move with their connections to a new process, and no neighbor notices.
+//! Live upgrade of BGP: sessions and connections move to a new process, unnoticed by neighbors.
 //!
-//! The old process comes to rest first: readers stop, tables hand all pending UPDATEs to writers, writers write. Octets that a neighbor's
-//! socket does not take are handed over. The new process therefore knows that every Adj-RIB-Out has been advertised in full, and advertises
-//! nothing again. The sockets are copies: neither process shuts a socket down.
+//! The old process comes to rest first: readers stop, tables hand pending UPDATEs to writers, writers write. Octets refused by a
+//! neighbor's full socket are handed over. The new process therefore counts every Adj-RIB-Out as advertised in full, and
+//! advertises no route again. The sockets are copies: neither process shuts a socket down.
 //!
-//! Connections to monitoring stations are not handed over: the old process ends them, and the new process sends stations all routes.
-//! Injections of traces end with the old process ([`crate::injection`]).
+//! Connections to monitoring stations are not handed over: the old process ends the connections, and the new process sends
+//! stations every route. Injections of traces end with the old process ([`crate::injection`]).
 
 use crate::error::RestError;
 use crate::exchange::messages::{ConnectionKey, ControlMessage};
@@ -35,7 +35,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 
-/// The longest wait for tables to send neighbors all pending routes.
+/// The longest wait for tables to send neighbors pending routes.
 const REST: Duration = Duration::from_secs(5);
 
 /// A table's task.
@@ -44,7 +44,7 @@ enum TableTask {
     Running(oneshot::Receiver<table::TableTask>),
 }
 
-/// Work that begins when this process is registered.
+/// Work to begin when the process is registered.
 struct Waiting {
     connections: Vec<(ConnectionKey, Inherited)>,
     outputs: Vec<Output>,
@@ -226,7 +226,7 @@ impl BgpProcess {
         }
     }
 
-    /// Resumes all work after an abandoned upgrade.
+    /// Resumes work after an abandoned upgrade.
     pub(crate) async fn go_on(self: &Rc<Self>) {
         let _turn = self.handover.resting.lock().await;
         if !self.handover.asleep.replace(false) {
@@ -265,7 +265,7 @@ impl BgpProcess {
         listening::refresh(self).await;
     }
 
-    /// Reads the state of the old process. No work begins before this process is registered.
+    /// Reads the state of the old process. No work begins before the process is registered.
     pub(crate) async fn take_over_from(
         self: &Rc<Self>,
         settings: &Settings,
@@ -341,7 +341,7 @@ impl BgpProcess {
         self.handover.controls(task.abort_handle());
     }
 
-    /// Begins work with the state of the old process, if there was one.
+    /// Begins work, with the state of the old process if any.
     pub(crate) fn activate(self: &Rc<Self>) {
         let Some(waiting) = self.handover.waiting.take() else { return };
         let Some(core) = self.core() else { return };

@@ -1,10 +1,11 @@
 //! Injections: traces (MRT, RFC 6396) whose routes come as if from a neighbor without a session.
 //!
-//! A client reads the trace and sends its octets in calls, so that the process needs no right to the file. Each call is read by a task on
-//! the threads for routes, as a connection is, and is answered when the tables have taken the routes: a client is as fast as the tables, and
-//! at most one call's octets and one incomplete record of each injection are in memory.
+//! A client reads the trace and sends the octets in calls, so the process needs no right to the file. A task on the threads for
+//! routes reads each call like a connection, and replies when the tables have taken the routes: a client is as fast as the
+//! tables, and memory holds at most a call's octets and an incomplete record of each injection.
 //!
-//! Injected routes stay until the injection is ended. They are no part of a live upgrade: the old process removes them.
+//! Injected routes stay until the injection is ended. A live upgrade leaves out injected routes: the old process removes the
+//! routes.
 
 use crate::BgpProcess;
 use crate::executor::yield_now;
@@ -31,7 +32,7 @@ use tracing::{info, warn};
 /// The most injections at a time.
 const MOST: usize = 64;
 
-/// What an operator wants injected.
+/// An operator's request for an injection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Wanted {
     peer_as: Option<Asn>,
@@ -53,7 +54,7 @@ struct Source {
     peer: IpAddr,
     file: String,
     state: TraceState,
-    /// The reader of the trace; `None` while a call is being read.
+    /// The reader of the trace; `None` during the reading of a call.
     injector: Option<Box<Injector>>,
     counts: InjectionCounts,
     others: Vec<IpAddr>,
@@ -64,7 +65,7 @@ struct Source {
 pub struct Injections {
     settings: RefCell<Option<Settings>>,
     sources: RefCell<BTreeMap<IpAddr, Source>>,
-    /// Sessions of traces that control has begun, until their reader takes them.
+    /// Sessions begun by control, until the traces' readers take the sessions.
     sessions: RefCell<BTreeMap<IpAddr, Reading>>,
 }
 
@@ -79,16 +80,16 @@ impl Injections {
     }
 }
 
-/// The octets of a call after they were read.
+/// The octets of a call after the reading.
 struct Read {
     injector: Box<Injector>,
     records: Vec<u8>,
-    /// The octets of `records` that were taken.
+    /// The number of octets taken from `records`.
     taken: usize,
     result: Result<Injected, InjectionError>,
 }
 
-/// Reads octets until all are taken, or something is to be done. The tables have the routes afterwards.
+/// Reads octets until every octet is taken, or until the caller has to act. The tables have the routes afterwards.
 async fn read(mut injector: Box<Injector>, records: Vec<u8>, from: usize, post: Arc<Mailboxes>) -> Read {
     let mut batches: Vec<Batches> = post.tables.iter().map(|_| Batches::default()).collect();
     let mut octets = &records[from..];
@@ -240,7 +241,7 @@ impl BgpProcess {
         }
     }
 
-    /// Notes that a trace is whole.
+    /// Notes the end of a complete trace.
     pub(crate) fn finish_injection(&self, source: IpAddr) -> Result<pb::Injection, XrlError> {
         let mut sources = self.injections.sources.borrow_mut();
         let known = sources.get_mut(&source).ok_or_else(|| unknown(source))?;
@@ -258,7 +259,7 @@ impl BgpProcess {
         Ok(self.injection_view(source, known, 0))
     }
 
-    /// Ends an injection, or all if the text is empty. Returns the number of those that were there.
+    /// Ends an injection, or every injection for an empty text. Returns the number of ended injections.
     pub(crate) fn stop_injections(&self, text: &str) -> Result<u32, XrlError> {
         if text.is_empty() {
             return Ok(self.end_injections(InjectionEnd::Request));
@@ -272,7 +273,7 @@ impl BgpProcess {
         Ok(1)
     }
 
-    /// Ends all injections.
+    /// Ends every injection.
     pub(crate) fn end_injections(&self, end: InjectionEnd) -> u32 {
         let sources = self.injections.sources.take();
         let event = InjectionEvent::Ended(end);
@@ -283,8 +284,8 @@ impl BgpProcess {
         u32::try_from(sources.len()).unwrap_or(u32::MAX)
     }
 
-    /// Takes the configuration: the statements of groups hold for injections too. Those of import policy hold at once, further ones for
-    /// the session that follows.
+    /// Applies the configuration: the statements of groups hold for injections too. Import policy is applied at once, further
+    /// statements in the next session.
     pub(crate) fn configure_injections(&self, settings: Settings) {
         self.injections.settings.replace(Some(settings));
         let sources: Vec<(IpAddr, Wanted)> = {
@@ -311,7 +312,7 @@ impl BgpProcess {
         }
     }
 
-    /// Returns the injections, as operators see them.
+    /// Returns the injections, for operators.
     pub(crate) async fn injections(&self) -> Result<Vec<pb::Injection>, XrlError> {
         let all: Vec<IpAddr> = self.injections.sources.borrow().keys().copied().collect();
         let mut views = Vec::new();
@@ -369,7 +370,7 @@ impl Source {
         self.others = injector.others().iter().copied().collect();
     }
 
-    /// Notes that the trace cannot be read on, and returns the error for the client.
+    /// Notes a failure of reading the trace, and returns the error for the client.
     fn fail(&mut self, source: IpAddr, error: InjectionError) -> XrlError {
         self.state = TraceState::Failed(error.to_string());
         let refusal = refused(&error);

@@ -1,9 +1,9 @@
 //! BGP-4: the process.
 //!
-//! Sockets come from the FEA. Each is served by a reader and a writer ([`transport`]), and each table by
-//! a task ([`tables`]); these carry the routes, on as many threads as are configured ([`executor`]). The process's own
-//! thread has control, which decides on sessions and sees no route; it sends best routes to the RIB and asks it about next
-//! hops ([`rib`]), and answers what operators ask ([`service`]). No rule of the protocol is here.
+//! Sockets come from the FEA. A reader and a writer serve each socket ([`transport`]), and a task serves each table ([`tables`]);
+//! these tasks carry the routes, on the configured number of threads ([`executor`]). The process's own thread runs control, which
+//! decides on sessions and sees no route. The same thread sends best routes to the RIB, asks the RIB about next hops ([`rib`]),
+//! and answers operators ([`service`]). The rules of the protocol are in `sluice_bgp`.
 
 use error::{ConfigError, ThreadsError};
 use exchange::messages::ConnectionKey;
@@ -60,7 +60,7 @@ sluice_xrl::include_idl!();
 pub struct BgpProcess {
     frame: Frame,
     me: Weak<BgpProcess>,
-    /// The part that exists once AS and identifier are configured.
+    /// The part made when AS and identifier are configured.
     core: RefCell<Option<Rc<Core>>>,
     identity: RefCell<Option<Identity>>,
     origin: Rc<RibOrigin>,
@@ -77,28 +77,28 @@ pub struct BgpProcess {
     connections: RefCell<BTreeMap<ConnectionKey, Rc<Connection>>>,
     accepted: Cell<u32>,
     interfaces: RefCell<InterfaceTable>,
-    /// The first snapshot of interfaces: sessions wait for it, because next hops are made of the interfaces' addresses.
+    /// The first snapshot of interfaces. Sessions wait for the snapshot, because next hops are made of the interfaces' addresses.
     snapshot: InterfaceSnapshot,
     handover: handover::HandOver,
-    /// The tasks that run while the process is registered.
+    /// The tasks of the registered process.
     tasks: Tasks,
     entering: Point,
-    /// The prefixes of neighbors, for the change of the configuration that is being prepared.
+    /// The prefixes of neighbors, for the prepared change of the configuration.
     surveyed: effects::Surveyed,
 }
 
-/// Control, and the tables that it sends orders to.
+/// Control, and the tables.
 struct Core {
     driver: Driver<Control>,
     post: Arc<Mailboxes>,
     /// The tables' tasks, by number.
     tables: RefCell<Vec<oneshot::Receiver<tables::table::TableTask>>>,
     pool: RefCell<Rc<Pool>>,
-    /// Threads change one time after the other.
+    /// The lock that serializes changes of threads.
     moving: tokio::sync::Mutex<()>,
 }
 
-/// Runs BGP until it is asked to end.
+/// Runs BGP until a request to end.
 pub fn run(options: RunOptions) -> anyhow::Result<()> {
     sluice_process::run(options, |frame| async move { Ok(BgpProcess::new(frame)) })
 }
@@ -145,7 +145,7 @@ impl BgpProcess {
         self.core.borrow().clone()
     }
 
-    /// Reads control's state; `None` before it is configured.
+    /// Reads control's state; `None` before the configuration.
     fn read<R>(&self, read: impl FnOnce(&Control) -> R) -> Option<R> {
         self.core().map(|core| core.driver.read(read))
     }
@@ -160,7 +160,7 @@ impl BgpProcess {
         self.connections.borrow().get(&(address, id)).cloned()
     }
 
-    /// Returns true if these are of another router than this process is.
+    /// Returns true if the settings are of a different router than the process's.
     fn is_other(&self, settings: &Settings) -> bool {
         let wanted = (settings.local_as, settings.router_id, settings.codes());
         self.identity.borrow().as_ref().is_some_and(|i| (i.local_as, i.router_id, i.codes) != wanted)

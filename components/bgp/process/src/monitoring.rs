@@ -1,5 +1,5 @@
-//! Records of what neighbors announce, for others: monitoring stations ([`crate::bmp`]) and traces in files ([`crate::mrt`]). Neither is part of
-//! a live upgrade.
+//! Records of neighbors' announcements, for monitoring stations ([`crate::bmp`]) and traces in files ([`crate::mrt`]). Neither is
+//! part of a live upgrade.
 
 use crate::BgpProcess;
 use sluice_bgp::speaker::Settings;
@@ -11,13 +11,13 @@ impl BgpProcess {
         self.mrt.set(settings.mrt);
     }
 
-    /// Begins stations and traces that are configured, and ends those that are configured no more.
+    /// Begins configured stations and traces, and ends stations and traces without configuration.
     pub(crate) fn start_monitoring(&self) {
         self.bmp.start(&self.me);
         self.mrt.start(&self.me);
     }
 
-    /// Ends all stations and traces, and waits until the stations are notified and the files are closed.
+    /// Ends stations and traces, and waits until the stations are notified and the files are closed.
     pub(crate) async fn end_monitoring(&self) {
         self.bmp.end().await;
         self.mrt.end().await;

@@ -1,4 +1,4 @@
-//! Reports: of the FEA and the RIB to BGP (interfaces, answers that hold no longer, routes that could not be installed), and of BGP to
+//! Reports: of the FEA and the RIB to BGP (interfaces, invalidated answers, routes that could not be installed), and of BGP to
 //! the log.
 
 use crate::{BgpProcess, Input, Served};
@@ -11,7 +11,7 @@ use sluice_xrl::{CallContext, XrlError};
 use tracing::{debug, info, warn};
 
 impl BgpProcess {
-    /// Writes an event of a neighbor to the log. Monitoring stations may have to be sent it too.
+    /// Writes an event of a neighbor to the log, and wakes monitoring stations.
     pub(crate) fn report(&self, event: &Event) {
         self.bmp.wake();
         if let PeerEvent::Session(SessionEvent::State { from, to }) = event.what {

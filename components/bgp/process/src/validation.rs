@@ -1,7 +1,7 @@
-//! Validated ROA payloads for the tables: fetched from the component that has them, an epoch at a time.
+//! Validated ROA payloads for the tables, fetched from the validation component, an epoch at a time.
 //!
-//! The component reports a new epoch, and is asked from time to time anyway. The copy ([`Replica`]) holds for a while without an answer:
-//! routes do not change their state because a process was started again.
+//! The component reports a new epoch, and is also asked from time to time. The copy ([`Replica`]) holds for a while without an
+//! answer: routes keep their state when a process is restarted.
 
 use crate::idl::rpki::v1 as pb;
 use crate::{BgpProcess, Served};
@@ -17,20 +17,20 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tracing::{debug, info, warn};
 
-/// The class of the component that has the payloads.
+/// The class of the component with the payloads.
 const CLASS: &str = "rpki";
 
 /// The time between two questions without a report.
 const POLL: Duration = Duration::from_secs(30);
 
-/// Attempts to fetch an epoch that the next one overtakes.
+/// Attempts to fetch an epoch overtaken by the next epoch.
 const ATTEMPTS: usize = 8;
 
 /// The process's side of validation.
 pub struct ValidationSide {
     client: pb::RpkiClient,
     replica: RefCell<Replica>,
-    /// One fetch at a time.
+    /// The lock for a single fetch at a time.
     fetching: Mutex<()>,
 }
 
@@ -49,7 +49,7 @@ impl ValidationSide {
         self.replica.borrow().table().cloned()
     }
 
-    /// Takes the data of the process before this one.
+    /// Adopts the data of the previous process.
     pub fn resume(&self, table: Option<Arc<VrpTable>>) {
         self.replica.borrow_mut().resume(table);
     }
@@ -76,7 +76,7 @@ impl BgpProcess {
         }
     }
 
-    /// Fetches the present epoch, if it is another one, and gives it to the tables.
+    /// Fetches the present epoch, if new, for the tables.
     async fn fetch_origins(&self) {
         let side = &self.validation;
         let _turn = side.fetching.lock().await;
@@ -116,7 +116,7 @@ impl BgpProcess {
         Ok(())
     }
 
-    /// Gives the tables the data in effect, which are others than `before`.
+    /// Gives the tables the data in effect, which differ from `before`.
     fn set_origins(&self, before: Option<&VrpTable>, changed: ChangedPrefixes) {
         let table = self.validation.table();
         match (before, &table) {

@@ -1,4 +1,4 @@
-//! Values and errors as they stand in BGP's messages.
+//! Values and errors in BGP's messages.
 
 use sluice_base::FamilyId;
 use sluice_bgp::family::FamilyIndex;
@@ -12,23 +12,23 @@ pub(crate) fn address(text: &str) -> Result<IpAddr, XrlError> {
     text.parse().map_err(|_| XrlError::BadArguments(format!("address: `{text}` is none")))
 }
 
-/// Returns the error of calls that need a configuration.
+/// Returns the error of calls before the configuration.
 pub(crate) fn not_configured() -> XrlError {
     XrlError::application(2, "BGP is not configured")
 }
 
-/// Returns a family that BGP has routes of.
+/// Returns a family of BGP's routes.
 pub(crate) fn known_family(family: FamilyId) -> Result<FamilyIndex, XrlError> {
     let unknown = || XrlError::BadArguments(format!("family {family}: BGP has no such routes"));
     FamilyIndex::with_id(family).ok_or_else(unknown)
 }
 
-/// Returns the error of calls for a neighbor that is not configured.
+/// Returns the error of calls for an unknown neighbor.
 pub(crate) fn unknown(neighbor: IpAddr) -> XrlError {
     XrlError::application(3, format!("there is no neighbor {neighbor}"))
 }
 
-/// Returns the number of a family, as `common.v1.Family` has it.
+/// Returns the number of a family in `common.v1.Family`.
 pub(crate) fn family_number(family: FamilyIndex) -> i32 {
     family.row().id.0.into()
 }

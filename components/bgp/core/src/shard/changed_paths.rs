@@ -12,7 +12,7 @@ pub(crate) struct ChangedPaths {
 }
 
 impl ChangedPaths {
-    /// Notes a changed path of an entry; [`PathNumber::NONE`] if any of its paths may be another.
+    /// Notes a changed path of an entry; [`PathNumber::NONE`] if any path may have changed.
     #[inline(always)]
     pub fn note(&mut self, entry: u32, path: PathNumber) {
         if self.is_on {

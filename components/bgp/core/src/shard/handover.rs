@@ -1,4 +1,4 @@
-//! A shard's paths on their way to another process, which makes the same decisions of them and sends no peer a route again.
+//! The export of a shard's paths to a new process, which makes the same decisions and advertises no route again.
 
 use super::Shard;
 use super::damping::HistoryState;
@@ -21,7 +21,7 @@ const FINGERPRINT: HashSeed = HashSeed(0);
 /// A part of a shard.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ShardPart<P> {
-    /// Attribute sets of this part, as they came: next hop, what the decision compares, canonical octets.
+    /// The part's received attribute sets: next hop, view, canonical octets.
     pub sets: Vec<(NextHop, View, Vec<u8>)>,
     /// The paths. A peer's paths at a place can be in several parts: the best paths, and the others.
     pub paths: Vec<PeerPaths<P>>,
@@ -31,14 +31,14 @@ pub struct ShardPart<P> {
     pub histories: Vec<HistoryState<P>>,
 }
 
-/// Paths of one peer, at one place among the paths that the peer has of a prefix.
+/// Paths of a peer, at a place among the peer's paths of a prefix.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PeerPaths<P> {
     /// The peer.
     pub peer: u16,
     /// The place; 0 for the first path of a prefix. The path identifiers that neighbors were sent depend on the place.
     pub place: u16,
-    /// True for paths that are stale and stay until the peer has announced all its paths again.
+    /// True for stale paths that stay until the peer has announced its paths again.
     pub is_stale: bool,
     /// The paths by prefix and set.
     pub paths: Vec<(P, u32)>,
@@ -53,7 +53,7 @@ pub struct Fingerprint {
     pub paths: u64,
     /// Prefixes that have a best path.
     pub decided: u64,
-    /// The sum of hashes of all paths, and which of them are the best.
+    /// The sum of hashes of the paths and of the selection.
     pub sum: u64,
 }
 
@@ -114,7 +114,7 @@ impl<P: FamilyKey + Hash> Shard<P> {
         self.core.resolver.restore(hop, resolution);
     }
 
-    /// Assumes that every peer has received the whole Adj-RIB-Out. The RIB is sent all routes.
+    /// Assumes that every peer has received the whole Adj-RIB-Out. Every route is sent to the RIB.
     pub fn assume_advertised(&mut self) {
         self.core.resolver.drop_unused();
         self.adj_rib_out.assume_advertised(&self.core);

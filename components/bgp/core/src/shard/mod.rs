@@ -1,18 +1,18 @@
-//! A shard: one complete pipeline for the prefixes of one family that hash to it (XORP, section 5.1).
+//! A shard: a complete pipeline for a family's prefixes, by hash (XORP, section 5.1).
 //!
 //! ```text
 //! PeerIn -> [Deletion] -> Import policy -> Next-hop resolver -> Decision -> Fan-out -> groups -> [Check] -> PeerOut
 //!                                                              \----> RIB branch
 //! ```
 //!
-//! All alternatives of a prefix lie together in one [`entry::Entry`], so that the stages up to the decision are steps over
-//! one entry and not objects in a row. Export policy is a step in the groups' branches. The stage rules hold between these steps as between objects (see
-//! [`rules`]). A shard shares nothing with others and is driven by one thread.
+//! The paths of a prefix lie together in an [`entry::Entry`], so the stages up to the decision are steps over an entry and not
+//! objects in a row. Export policy is a step in the groups' branches. The stage rules hold between these steps as between objects
+//! (see [`rules`]). A shard shares no state with further shards and is driven by a single thread.
 //!
 //! * *PeerIn* is a peer's slice of the entries (the Adj-RIB-In); paths of earlier sessions are stale, marked by the
 //!   generation in the path.
-//! * *Deletion* is one walk over the entries that drops stale paths in slices, however many sessions went down. A route that
-//!   is announced again before the walk gets there replaces the stale path in place. Stale paths of a peer that restarts stay until
+//! * *Deletion* is a single walk over the entries that drops stale paths in slices, for any number of ended sessions. A new
+//!   announcement ahead of the walk replaces the stale path in place. Stale paths of a restarting peer stay until
 //!   [`Shard::drop_stale`].
 //! * *Import policy*: see [`import`], and [`refilter`] for a policy that changes.
 //! * *Resolver* and *decision*: see [`resolver`] and [`decision`].
@@ -116,7 +116,7 @@ pub struct Shard<P: FamilyKey> {
     revalidation: Revalidation,
     /// The results of import policy for the present batch.
     imports: Imports,
-    /// The sets of the present batch, by index in the batch, with true for a set that import leaves as it is.
+    /// The sets of the present batch, by index in the batch, with true for a set unchanged by import.
     interned: Vec<Option<(SetId, bool)>>,
     slice: Vec<u32>,
 }
@@ -187,7 +187,7 @@ impl<P: FamilyKey> Shard<P> {
         self.core.resolver.invalid(prefix, out);
     }
 
-    /// Notes a restart of the RIB: all questions about next hops are asked, and all routes are sent again.
+    /// Notes a restart of the RIB: every question about next hops and every route is sent again.
     pub fn rib_restarted(&mut self, out: &mut Outbox<Interest<P::Hop>>) {
         self.core.resolver.ask_again(out);
         self.rib = RibBranch::new(self.core.loc_rib.queue.end());
@@ -275,7 +275,7 @@ impl<P: FamilyKey> Shard<P> {
         self.bound_monitors();
     }
 
-    /// Begins to advertise all routes to the peer that the peer's export view lets through.
+    /// Begins to advertise routes to the peer under the export view.
     pub fn join(&mut self, peer: PeerIndex, view: Arc<ExportView>) {
         self.adj_rib_out.join(peer, view, self.core.loc_rib.queue.end());
         self.note_member();
@@ -289,13 +289,13 @@ impl<P: FamilyKey> Shard<P> {
         self.trim();
     }
 
-    /// Advertises all routes to the peer again, under the new `view` if there is one: a view of the same `internal`. The beginning and the
-    /// end of a refresh with a number above 0 are marked ([`Filled`]).
+    /// Advertises every route to the peer again, under the new `view` if any: a view of the same `internal`. The beginning and
+    /// the end of a refresh with a number above 0 are marked ([`Filled`]).
     pub fn refresh(&mut self, peer: PeerIndex, view: Option<Arc<ExportView>>, number: u32) {
         self.adj_rib_out.refresh(peer, view, number);
     }
 
-    /// Gives peers other export views, of the same `internal`: routes with another outcome are advertised.
+    /// Gives peers new export views, of the same `internal`: routes with a changed outcome are advertised.
     pub fn set_views(&mut self, views: &[(PeerIndex, Arc<ExportView>)]) {
         self.adj_rib_out.set_views(views, self.core.adj_rib_in.entries.end());
         self.note_views();

@@ -1,9 +1,9 @@
-//! The router, as its tables know it.
+//! The router's properties in tables.
 
 use super::loc_rib::{DecisionRules, MultipathRules};
 use sluice_base::{Asn, RouterId};
 
-/// The properties of the router that its tables need.
+/// The properties of the router, for the tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OwnRouter {
     /// The AS.

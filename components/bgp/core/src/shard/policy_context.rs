@@ -17,7 +17,7 @@ pub(crate) struct PolicyContext {
     pub local_as: Asn,
     /// The names of the sources of the router's own, by number.
     sources: Vec<Arc<str>>,
-    /// The payloads that validate the origins of routes; `None` if there are no data.
+    /// The payloads for origin validation; `None` without data.
     pub origins: Option<Arc<VrpTable>>,
 }
 
@@ -58,7 +58,7 @@ impl PolicyContext {
         self.route_under(adj_rib_in, resolver, prefix, path, self.origins.as_deref())
     }
 
-    /// Returns a path of a prefix as policies read it under other payloads.
+    /// Returns a path of a prefix for policies, under given payloads.
     #[inline(always)]
     pub fn route_under<'a, P: FamilyKey>(
         &'a self,

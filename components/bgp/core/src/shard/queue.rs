@@ -1,22 +1,22 @@
 //! The fan-out: one queue of changes, many readers, no copies (XORP, section 5.1.1).
 //!
 //! The queue holds entry numbers in the order in which their best route changed, and the event behind each. A reader is a
-//! [`Cursor`]. An entry remembers its latest place, so that a reader which meets an earlier one skips it; what is stale is
-//! squeezed out when the queue holds more than two references an entry. A blocked reader therefore costs a bounded
-//! number of queue places and nothing else.
+//! [`Cursor`]. An entry remembers the latest place, so a reader skips an earlier place; stale places are removed when the queue
+//! holds more than two references for each entry. A blocked reader therefore costs only a bounded number of queue places.
 //!
-//! Changes wait in two lanes, so that no event waits for background work (XORP, section 4): those that events made, and those that
-//! background work made, of which there may be as many as entries. A reader takes the events' first, and always some of the others.
+//! Changes wait in two lanes, so that no event waits for background work (XORP, section 4): changes of events, and changes of
+//! background work, possibly as many as entries. A reader takes the events' changes first, and always some of the background
+//! work's.
 
 use super::entry::{Entries, Entry};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use sluice_base::Provenance;
 
-/// Never squeezed below this length: for small tables it is not worth the walk.
+/// The length below which the queue is never compacted: not worth the walk for small tables.
 const SLACK: usize = 4096;
-/// One of so many changes that a reader takes at once is left to background work: a neighbor that sends without end does not hold up the
-/// withdrawals of a lost one.
+/// The share of background work: one of this number of changes taken at once. A neighbor that sends without end does not hold up
+/// the withdrawals of a lost neighbor.
 const BACKGROUND_SHARE: usize = 8;
 /// The lane of changes that events made.
 const EVENTS: usize = 0;
@@ -40,12 +40,12 @@ impl Cursor {
         Cursor([self.0[EVENTS].min(other.0[EVENTS]), self.0[BACKGROUND].min(other.0[BACKGROUND])])
     }
 
-    /// Returns true if the cursor is behind another one in no lane, and ahead in one.
+    /// Returns true if the cursor is not behind a second cursor in any lane, and ahead in one.
     pub const fn is_past(self, other: Cursor) -> bool {
         self.0[EVENTS] > other.0[EVENTS] || self.0[BACKGROUND] > other.0[BACKGROUND]
     }
 
-    /// Returns the number of places between this cursor and a later one.
+    /// Returns the number of places up to a later cursor.
     pub const fn distance(self, later: Cursor) -> u64 {
         later.0[EVENTS] - self.0[EVENTS] + later.0[BACKGROUND] - self.0[BACKGROUND]
     }
@@ -66,7 +66,7 @@ impl Lane {
     }
 }
 
-/// What an entry remembers of its latest place: the low bits, and the lane.
+/// The stored part of an entry's latest place: the low bits, and the lane.
 const fn mark(lane: usize, place: u64) -> u32 {
     (place as u32) << 1 | lane as u32
 }
@@ -102,8 +102,8 @@ impl Queue {
         self.is_background = false;
     }
 
-    /// Adds a change of `id`; earlier ones of the same entry are stale from now on. A change that an event made lately keeps its turn
-    /// when background work changes the entry again.
+    /// Adds a change of `id`; earlier changes of the same entry become stale. A recent change of an event keeps its turn when
+    /// background work changes the entry again.
     pub fn push<P>(&mut self, entries: &mut Entries<P>, id: u32, provenance: Provenance) {
         let lane = if self.is_background && !self.is_recent(&entries[id]) { BACKGROUND } else { EVENTS };
         let entry = &mut entries[id];
@@ -114,15 +114,15 @@ impl Queue {
         self.lanes[lane].changes.push_back(change);
     }
 
-    /// Returns true if an event made the latest change of an entry since the slice of background work before the present one. Readers that
-    /// are not blocked have taken earlier ones.
+    /// Returns true if an event made the latest change of an entry since the previous slice of background work. Unblocked readers
+    /// have taken earlier changes.
     const fn is_recent<P>(&self, entry: &Entry<P>) -> bool {
         let is_of_events = entry.is_queued() && entry.queued & 1 == EVENTS as u32;
         is_of_events && entry.queued.wrapping_sub(mark(EVENTS, self.slices[0])) < 1 << 31
     }
 
-    /// Has a reader take up to about `limit` changes: `visit` gets the entries that no later change made stale, and the events. It
-    /// returns false to end the reading.
+    /// Has a reader take up to about `limit` changes: `visit` gets the current entries, with the events, and returns false to end
+    /// the reading.
     #[inline(always)]
     pub fn read<P>(
         &self,
@@ -157,7 +157,7 @@ impl Queue {
         entry.is_queued() && entry.queued.wrapping_sub(mark(lane, cursor.0[lane])) < 1 << 31
     }
 
-    /// Drops what every reader has passed: all before `place`. `free` gets the entries that are in the queue no more.
+    /// Drops the places before `place`, passed by every reader. `free` gets the entries that left the queue.
     pub fn trim<P>(&mut self, entries: &mut Entries<P>, place: Cursor, mut free: impl FnMut(u32)) {
         for (number, lane) in self.lanes.iter_mut().enumerate() {
             while lane.start < place.0[number] {

@@ -1,8 +1,8 @@
-//! Next hops: how each is reached, by the RIB's word (RFC 4271, section 9.1.2.1; XORP, section 5.1.1).
+//! Next hops and their resolution by the RIB (RFC 4271, section 9.1.2.1; XORP, section 5.1.1).
 //!
-//! Every distinct next hop is kept once. For a new one the RIB is asked; its answer holds for a whole prefix until the RIB
-//! takes it back, so that next hops on one subnet cost one registration. A next hop knows the entries that have a path
-//! through it: when its answer changes, exactly these are decided again, in slices, and nothing ever scans.
+//! Every distinct next hop is kept once. The RIB is asked about a new next hop; the answer holds for a whole prefix until
+//! invalidated, so next hops on one subnet cost one registration. A next hop has a log of the entries with paths through it:
+//! after a changed answer, exactly these entries are decided again, in slices, without a scan.
 
 use super::entry::PeerIndex;
 use crate::wire::multiprotocol::NextHop;
@@ -48,15 +48,15 @@ struct Hop<P> {
     /// Attribute sets with it.
     sets: u32,
     resolution: Resolution,
-    /// The prefix of the route to it; `None` on a connected subnet, and without an answer.
+    /// The prefix of the route to the next hop; `None` on a connected subnet, and without an answer.
     via: Option<P>,
-    /// Entries that had a path through it when they were added; some may not any more, some may be here twice.
+    /// Entries with a path through the next hop at the time of adding; may have outdated and duplicate entries.
     log: Vec<u32>,
     /// Paths through it.
     paths: u32,
-    /// The peer of all paths since there were none; `None` if they are of several.
+    /// The peer of every path since the next hop was last unused; `None` for several peers.
     user: Option<PeerIndex>,
-    /// Entries of the log that have yet to be decided by the last change; those behind them came later and were.
+    /// Entries of the log still to be decided by the last change; later entries were decided already.
     redecide: Option<(Range<usize>, Provenance)>,
     /// True if the next hop is listed in [`Resolver::next_bloated`].
     is_listed: bool,
@@ -76,9 +76,9 @@ pub(crate) struct Resolver<P> {
     free: Vec<u32>,
     by_address: BTreeMap<NextHop, u32>,
     answers: BTreeMap<P, (Resolution, Option<P>)>,
-    /// Next hops whose entries are to be decided again, and some that are gone: so a slice that has nothing to do does not look at all.
+    /// Next hops with entries to decide again, and some unused ones: an idle slice need not visit every next hop.
     redeciding: VecDeque<u32>,
-    /// Next hops whose log was mostly stale when it was last looked, and some that are gone.
+    /// Next hops with a mostly stale log at the last visit, and some unused ones.
     next_bloated: Vec<u32>,
     /// Next hops whose route's prefix changed: routes around them may lead to themselves now, or no more.
     moved: Vec<NextHop>,
@@ -101,14 +101,14 @@ impl<P: Prefix> Default for Resolver<P> {
     }
 }
 
-/// The address in the family of the table. Next hops of another family never get here: the reader only makes those of its
-/// own.
+/// The address in the family of the table. Next hops of another family are impossible: the reader makes only next hops of its own
+/// family.
 fn address<P: Prefix>(hop: &NextHop) -> Option<P::Addr> {
     P::Addr::try_from(hop.address).ok()
 }
 
-/// Returns true if the RIB is asked about a next hop. It is not about the router itself, nor about a link-local address: the session that
-/// named that is on the interface that it is reached by.
+/// Returns true if the RIB is asked about a next hop: not about the router itself, nor about a link-local address, which is
+/// reached by the interface of the naming session.
 fn is_asked_about(hop: &NextHop) -> bool {
     !hop.is_unspecified() && hop.interface.is_none()
 }
@@ -130,7 +130,7 @@ impl<P: Prefix> Resolver<P> {
         self.hop(id).map_or(Resolution::Unreachable, |h| h.resolution)
     }
 
-    /// Returns true if there are paths through a next hop, and all since the first of them have been of this peer.
+    /// Returns true if a next hop is in use, by paths of this peer only.
     pub fn is_used_by(&self, next_hop: &NextHop, peer: PeerIndex) -> bool {
         let hop = self.by_address.get(next_hop).and_then(|id| self.hop(*id));
         hop.is_some_and(|hop| hop.paths > 0 && hop.user == Some(peer))
@@ -146,7 +146,7 @@ impl<P: Prefix> Resolver<P> {
         self.next_hop(id).copied().unwrap_or_else(unspecified)
     }
 
-    /// The next hop's number, for one more attribute set; asks the RIB if it is new.
+    /// The next hop's number, for one more attribute set; asks the RIB about a new next hop.
     pub fn acquire(&mut self, next_hop: NextHop, out: &mut Outbox<Interest<P>>) -> u32 {
         if let Some(&id) = self.by_address.get(&next_hop) {
             if let Some(hop) = self.hop_mut(id) {
@@ -172,7 +172,7 @@ impl<P: Prefix> Resolver<P> {
         id
     }
 
-    /// The next hop of the router's own networks: nobody is asked, it is the router.
+    /// The next hop of the router's own networks: the router itself, without a question.
     pub fn acquire_own(&mut self, next_hop: NextHop) -> u32 {
         let Some(&id) = self.by_address.get(&next_hop) else { return self.store(next_hop, ON_LINK) };
         if let Some(hop) = self.hop_mut(id) {
@@ -185,7 +185,7 @@ impl<P: Prefix> Resolver<P> {
         self.store_with(next_hop, resolution, 1)
     }
 
-    /// Restores another process's resolution of a next hop; the RIB has yet to be asked, but what is known stands until it answers.
+    /// Restores another process's resolution of a next hop; the known resolution holds until the RIB answers.
     pub fn restore(&mut self, next_hop: NextHop, resolution: Resolution) {
         if !self.by_address.contains_key(&next_hop) {
             self.store_with(next_hop, resolution, 0);
@@ -267,7 +267,7 @@ impl<P: Prefix> Resolver<P> {
         }
     }
 
-    /// The RIB's answer. Entries that it concerns are decided again by [`Resolver::slice`].
+    /// Takes the RIB's answer. Concerned entries are decided again by [`Resolver::slice`].
     pub fn answer(
         &mut self,
         answer: &InterestAnswer<P>,
@@ -302,7 +302,7 @@ impl<P: Prefix> Resolver<P> {
         self.deregister_unless_used(answer.valid, out);
     }
 
-    /// Returns the prefix of the route to a next hop; `None` on a connected subnet, and for a next hop that cannot be reached.
+    /// Returns the prefix of the route to a next hop; `None` on a connected subnet, and for an unreachable next hop.
     pub fn resolved_by(&self, id: u32) -> Option<P> {
         self.hop(id)?.via
     }
@@ -317,7 +317,7 @@ impl<P: Prefix> Resolver<P> {
         self.single.push((entry, provenance));
     }
 
-    /// Returns true if a route of `prefix` would be the most specific one to its own next hop (RFC 4271, section 9.1.2.1).
+    /// Returns true if a route of `prefix` would be the most specific route to its own next hop (RFC 4271, section 9.1.2.1).
     #[inline]
     pub fn leads_to_itself(&self, id: u32, prefix: impl Prefix) -> bool {
         self.hop(id).is_some_and(|hop| {
@@ -394,7 +394,7 @@ impl<P: Prefix> Resolver<P> {
         !(self.redeciding.is_empty() && self.next_bloated.is_empty() && self.single.is_empty())
     }
 
-    /// Up to `limit` entries to decide again, with the event behind it; none when nothing is left to do.
+    /// Returns up to `limit` entries to decide again, with the cause; empty at the end.
     pub fn slice(&mut self, limit: usize, entries: &mut Vec<u32>) -> Option<Provenance> {
         if let Some((entry, provenance)) = self.single.pop() {
             entries.push(entry);
@@ -445,7 +445,7 @@ impl<P: Prefix> Resolver<P> {
         }
     }
 
-    /// The next hops and what is known of them, by address.
+    /// Returns the next hops with their resolution, by address.
     pub fn view(&self) -> impl Iterator<Item = (&NextHop, Resolution, u32)> {
         self.by_address.iter().filter_map(|(hop, id)| {
             let known = self.hop(*id)?;

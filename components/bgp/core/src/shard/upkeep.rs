@@ -1,4 +1,4 @@
-//! The upkeep of a shard: items that all readers have passed are dropped, queue and logs are compacted.
+//! The upkeep of a shard: items passed by every reader are dropped, queue and logs are compacted.
 
 use super::entry::{AdjRibIn, Path};
 use super::loc_rib::LocRib;
@@ -20,7 +20,7 @@ impl<P: FamilyKey> Shard<P> {
         }
     }
 
-    /// Drops the items that all readers of the queue have passed. The RIB's branch is mostly the last reader.
+    /// Drops the items passed by every reader of the queue. The RIB's branch is mostly the last reader.
     #[inline]
     pub(crate) fn trim(&mut self) {
         if self.rib.branch.cursor.is_past(self.core.loc_rib.queue.start()) {

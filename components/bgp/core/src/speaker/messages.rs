@@ -21,71 +21,72 @@ use serde::{Serialize, Serializer};
 use sluice_base::interest::InterestAnswer;
 use sluice_base::{AnyPrefix, Ipv4Prefix, Ipv6Prefix, XidPrefix};
 
-/// What can happen.
+/// An input of control.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub enum Input {
-    /// This is the configuration from now on.
+    /// A new configuration.
     Configure(Config),
-    /// A connection that was asked for is there.
+    /// A requested connection is open.
     Connected(IpAddr, ConnectionId, Endpoints),
-    /// An address connects; it may be of no neighbor. Comes before [`Input::Accepted`]: if the address is in a listen range that may have
-    /// one more neighbor, it is a neighbor's from now on.
+    /// An address connects, possibly of no neighbor. Comes before [`Input::Accepted`]: an address in a listen range with room for
+    /// a further neighbor becomes a neighbor.
     Offered(IpAddr),
     /// A neighbor connected.
     Accepted(IpAddr, ConnectionId, Endpoints),
     /// A connection could not be made or is gone.
     Closed(IpAddr, ConnectionId),
-    /// A connection that was asked for could not be made, and why.
+    /// A requested connection could not be made, with the reason.
     Failed(IpAddr, ConnectionId, ConnectError),
     /// A connection's intake took a message for the session.
     Message(IpAddr, ConnectionId, Message),
-    /// UPDATEs came; this was read in the session so far.
+    /// UPDATEs were read, with the reader's counters of the session.
     Received(IpAddr, ConnectionId, ReaderCounters),
-    /// UPDATEs were handed to the connection; this was sent in the session so far.
+    /// UPDATEs were handed to the connection, with the counters of the session.
     Sent(IpAddr, ConnectionId, Sent),
-    /// The neighbor took octets on the connection, or none wait to be sent there.
+    /// The neighbor took octets on the connection, or no octets wait.
     Written(IpAddr, ConnectionId),
-    /// An intake found something remarkable.
+    /// An intake found a remarkable event.
     Remark(IpAddr, PeerEvent),
     /// The table of this number reports an event.
     Table(usize, TableEvent),
-    /// The RIB's answer: how IPv4 next hops are reached.
+    /// The RIB's answer about IPv4 next hops.
     AnswerIpv4(InterestAnswer<Ipv4Prefix>),
-    /// The RIB's answer: how IPv6 next hops are reached.
+    /// The RIB's answer about IPv6 next hops.
     AnswerIpv6(InterestAnswer<Ipv6Prefix>),
-    /// The RIB's answer: how next hops that are XIDs are reached.
+    /// The RIB's answer about XID next hops.
     AnswerXid(InterestAnswer<XidPrefix>),
-    /// An answer of the RIB holds no longer.
+    /// An answer of the RIB is void.
     Invalid(AnyPrefix),
     /// The RIB was restarted.
     RibRestarted,
-    /// The RIB's answer: whether it has routes.
+    /// The RIB's answer about the presence of routes.
     Presence(Vec<(PresenceQuestion, bool)>),
-    /// The neighbors with a session when the process before ended, from its note.
+    /// The neighbors with a session at the previous process's end, from the note at the RIB.
     EstablishedBefore(BTreeSet<IpAddr>),
-    /// Another epoch of validated ROA payloads.
+    /// A new epoch of validated ROA payloads.
     Origins(#[serde(serialize_with = "shared")] Arc<OriginData>),
     /// Selected routes of redistributed origins changed at the RIB.
     Redistributed(Vec<Redistributed>),
-    /// The operator wants a session closed and opened again, with a word to the other operator (RFC 9003).
+    /// The operator wants a session closed and opened again, with a text for the neighbor's operator (RFC 9003).
     Reset(IpAddr, String),
-    /// The operator wants a neighbor asked for all its routes (RFC 2918).
+    /// The operator requests a route refresh from a neighbor (RFC 2918).
     Refresh(IpAddr),
     /// The operator wants the history of a prefix, or all histories, forgotten by flap damping.
     ClearDamping(Option<AnyPrefix>),
-    /// The routes of a trace come, as if from a peer of this configuration. For a source that there is already: its configuration changes.
+    /// Begins the injection of a trace's routes, as if from a peer of this configuration; for a known source, changes the
+    /// configuration.
     Inject(Box<InjectionConfig>),
-    /// This was read of a trace in its present session so far.
+    /// The progress of a trace in its present session.
     Injected(IpAddr, ReaderCounters),
-    /// The session of the peer ended in the trace, and the next one begins.
+    /// The peer's session ended in the trace, and the next session begins.
     RestartInjection(IpAddr),
     /// The routes of a trace are removed.
     EndInjection(IpAddr),
-    /// The tables know how the next hops of all routes are reached that came before [`Output::AllAnnounced`].
+    /// The tables have the RIB's answers about the next hops of every route from before [`Output::AllAnnounced`].
     Resolved,
     /// The router will be silent for a while: every neighbor with a session is sent a message.
     Pause,
-    /// It is not any more: silence of neighbors counts from now on.
+    /// The end of the pause: silence of neighbors counts again.
     GoOn,
 }
 
@@ -94,18 +95,18 @@ fn shared<S: Serializer>(data: &Arc<OriginData>, to: S) -> Result<S::Ok, S::Erro
     (**data).serialize(to)
 }
 
-/// What is to be done.
+/// An effect requested by control.
 #[derive(Debug)]
 pub enum Output {
     /// Connect to the neighbor by its configuration.
     Connect(IpAddr, ConnectionId),
-    /// Close a connection when what was sent on it is written. Its intake is fed no more.
+    /// Close a connection after writing queued messages. The intake receives no more octets.
     Close(IpAddr, ConnectionId),
-    /// Write a whole message behind what was written before.
+    /// Write a whole message behind earlier messages.
     Send(IpAddr, ConnectionId, Vec<u8>),
-    /// A session is up: this carries its routes.
+    /// A session is up, with the link for the session's routes.
     Up(IpAddr, ConnectionId, Box<Link>),
-    /// A session of a trace begins, which is read by this.
+    /// A session of a trace begins, with the reader's state.
     Injecting(IpAddr, Box<Reading>),
     /// Send to the table of this number, or to every table.
     Order(Option<usize>, Order),
@@ -115,15 +116,16 @@ pub enum Output {
     InterestIpv6(Interest<Ipv6Prefix>),
     /// Ask the RIB.
     InterestXid(Interest<XidPrefix>),
-    /// Ask the RIB whether it has routes, and to report changes.
+    /// Ask the RIB about the presence of routes, and for reports of changes.
     WatchPresence(Vec<PresenceQuestion>),
-    /// Take such questions back.
+    /// Withdraw such questions.
     UnwatchPresence(Vec<PresenceQuestion>),
-    /// Notify the RIB whether packets can be sent through a neighbor's address.
+    /// Notify the RIB: true if packets can be sent through a neighbor's address.
     GatewayUsable(IpAddr, bool),
-    /// A session came up or ended: [`Control::neighbors_to_remember`] are others.
+    /// A session came up or ended: [`Control::neighbors_to_remember`] changed.
     SessionsChanged,
-    /// Every neighbor has announced all its routes, or the time for that is over: [`Control::have_all_announced`] is true from now on.
+    /// Every neighbor has announced every route, or the time limit has passed: [`Control::have_all_announced`] is true from now
+    /// on.
     AllAnnounced,
     /// For the log.
     Event(Event),

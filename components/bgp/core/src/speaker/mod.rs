@@ -1,4 +1,4 @@
-//! A router's BGP: what decides ([`Control`]), and all of it on one thread ([`Speaker`]).
+//! A router's BGP: the decisions ([`Control`]), and a whole router on one thread ([`Speaker`]).
 //!
 //! ```text
 //! octets -> Intake -+- messages -> Control (Sessions, Questions) -> octets
@@ -8,11 +8,11 @@
 //!                                       \-> RIB branch -> route batches
 //! ```
 //!
-//! Every box is a machine of its own, and what passes between them are values: on one thread they are handed over at
-//! once, as [`Speaker`] does; a process may put intakes, writers and tables on threads and hand them over by channels.
+//! Every box is a separate machine, connected by values: [`Speaker`] passes values on one thread at once; a process may put
+//! intakes, writers and tables on threads and pass values by channels.
 //!
-//! Pressure goes backwards: the driver pulls octets ([`Speaker::fill`]) and route batches ([`Speaker::rib_batch`]) when who
-//! takes them can. Nothing that waits to be pulled grows.
+//! Back-pressure: the driver pulls octets ([`Speaker::fill`]) and route batches ([`Speaker::rib_batch`]) at the receiver's pace.
+//! Waiting output does not grow.
 
 mod config;
 pub mod control;

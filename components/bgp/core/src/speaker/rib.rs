@@ -13,7 +13,7 @@ use sluice_clients::EXTERNAL_TAG;
 pub enum PresenceScope {
     /// The route that the RIB selects.
     All,
-    /// A route that is not BGP's: what BGP announces because of it does not depend on itself.
+    /// Routes of origins other than BGP, so BGP's announcements do not depend on themselves.
     Others,
 }
 
@@ -35,7 +35,7 @@ pub struct Redistributed {
     pub route: Option<RedistributedRoute>,
 }
 
-/// A route of another origin, without its prefix.
+/// A route of an origin other than BGP, without the prefix.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RedistributedRoute {
     /// The origin's name at the RIB.

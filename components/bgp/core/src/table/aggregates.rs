@@ -1,11 +1,12 @@
-//! Aggregates as tables get them, and what tables report of them.
+//! Aggregates in tables, and the reports of contributors.
 
 use super::{Table, TableEvent};
 use alloc::vec::Vec;
 use sluice_machine::Outbox;
 
 impl Table {
-    /// Reports that contributors of aggregates changed, or the contributors if control waits for them and all changes are added up.
+    /// Reports a change of contributors, or the contributors themselves if control has requested a report and every change is
+    /// added up.
     pub(super) fn report_aggregates(&mut self, out: &mut Outbox<TableEvent>) {
         if self.owes_contributors {
             if self.shards.values().all(|shard| shard.is_summed_up()) {

@@ -68,7 +68,7 @@ pub(super) trait AnyShard: Any + Send + Sync {
     fn originate(&mut self, origination: &Origination);
     /// Takes the RIB's answer: an [`InterestAnswer`] about next hops; without effect if the family's next hops are of another family.
     fn answer(&mut self, answer: &dyn Any, provenance: Provenance);
-    /// Notes that the RIB's answer for a prefix of next hops is void; without effect if next hops are of another family.
+    /// Notes a void answer of the RIB for a prefix of next hops; without effect for next hops of a different family.
     fn invalid(&mut self, prefix: AnyPrefix);
     fn rib_restarted(&mut self);
     fn take_backup_news(&mut self) -> bool;

@@ -30,8 +30,8 @@ impl Table {
         self.report_count(peer, out);
     }
 
-    /// Reports changed counts of all peers with bounds after background work: another policy, or another epoch of validation, accepts
-    /// other prefixes.
+    /// Reports changed counts of every peer with bounds after background work: a new policy, or a new epoch of validation, may
+    /// accept different prefixes.
     pub(super) fn report_counts(&mut self, out: &mut Outbox<TableEvent>) {
         if self.counts_prefixes && !self.has_work() {
             (0..self.peers.len()).for_each(|peer| self.report_count(PeerIndex(peer as u16), out));

@@ -50,7 +50,7 @@ impl Table {
         self.shards[family].damping_counts()
     }
 
-    /// Puts the history of another process into the table, before the path that it is about.
+    /// Restores a history of the old process, before the history's path.
     pub(super) fn restore_history<P: Sharded>(&mut self, history: &crate::shard::HistoryState<P>) {
         self.shard_mut::<P>().0.restore_history(history);
     }

@@ -1,4 +1,4 @@
-//! Tables on their way to another process.
+//! The export of tables to the new process, and the import.
 
 use super::{Spread, Table};
 use crate::batch::{Batch, Change};
@@ -123,7 +123,7 @@ impl Table {
         })
     }
 
-    /// Assumes that every peer has received the whole Adj-RIB-Out. The RIB is sent all routes.
+    /// Assumes that every peer has received the whole Adj-RIB-Out. Every route is sent to the RIB.
     pub fn assume_advertised(&mut self) {
         self.shards.values_mut().for_each(|shard| shard.assume_advertised());
     }

@@ -2,14 +2,14 @@
 
 use crate::family::{ByFamily, Families};
 
-/// Marks that come behind the octets that a table filled in.
+/// Marks behind the octets of a table's chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Marks {
     /// Families of which, for the first time, there is nothing more to send: End-of-RIB (RFC 4724).
     pub ended: Families,
-    /// The numbers of route refreshes that begin; 0 for none (RFC 7313).
+    /// The numbers of beginning route refreshes; 0 without a refresh (RFC 7313).
     pub begun: ByFamily<u32>,
-    /// The numbers of route refreshes of which there is nothing more to send; 0 for none.
+    /// The numbers of completed route refreshes; 0 without a refresh.
     pub refreshed: ByFamily<u32>,
 }
 

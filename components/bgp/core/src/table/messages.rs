@@ -15,7 +15,7 @@ use serde::Serialize;
 use sluice_base::interest::InterestAnswer;
 use sluice_base::{AnyPrefix, Instant, Ipv4Prefix, Ipv6Prefix, Prefix, Provenance, XidPrefix};
 
-/// The number of a session among all of a router's life, from 1 on. What a reader read in one session is void in the next.
+/// The number of a session, unique in the router's life, from 1 on. Routes read in a session are void in the next session.
 pub type SessionEpoch = u32;
 
 /// An order to tables, the same for each table.
@@ -23,7 +23,7 @@ pub type SessionEpoch = u32;
 pub enum Order {
     /// A session is up.
     PeerUp {
-        /// Whose.
+        /// The peer.
         peer: PeerIndex,
         /// The session's number.
         life: SessionEpoch,
@@ -32,19 +32,20 @@ pub enum Order {
         /// The import of the peer's routes.
         import: PeerImport,
     },
-    /// The import of a peer without a session, from now on: routes with another outcome are decided on again.
+    /// Sets the import of a peer without a session: routes with a changed outcome are decided on again.
     SetImport(PeerIndex, PeerImport),
-    /// The peer is to be sent all routes that its export view lets through.
+    /// Begins to advertise routes to a peer, under the export views.
     Open(PeerIndex, Box<PeerExport>),
-    /// The policies of peers whose sessions are up, from now on: routes with another outcome are decided on again, and advertised.
+    /// Sets the policies of peers with an established session: routes with a changed outcome are decided on again, and
+    /// advertised.
     SetPolicies(Arc<[PeerPolicies]>),
-    /// The peer is sent everything of a family once more. The number is that of the refresh, from 1 on, and grows.
+    /// Advertises a family's routes to a peer once more. The number is the refresh's, from 1 on, and grows.
     Refresh(PeerIndex, FamilyIndex, u32),
-    /// Routes of a peer become stale, and stay until [`Order::DropStale`] unless they are announced again.
+    /// Routes of a peer become stale, and stay until announced again or until [`Order::DropStale`].
     MarkStale(PeerIndex, FamilyIndex),
     /// The session of this number is down. Some routes may stay until [`Order::DropStale`].
     PeerDown(PeerIndex, SessionEpoch, Retained),
-    /// A peer may be sent something again in this session: the time between advertisements is over.
+    /// Ends the hold of a peer in a session: the time between advertisements is over.
     Release(PeerIndex, SessionEpoch),
     /// Routes of earlier sessions become long-lived stale ones (RFC 9494).
     MarkLongLived(PeerIndex, Families),
@@ -56,7 +57,7 @@ pub enum Order {
     SetFull(PeerIndex, FamilyIndex, bool),
     /// The bounds on a peer's prefixes changed: the peer's counts are to be reported.
     ReportPrefixes(PeerIndex),
-    /// A source of the router's own has this name, and these policies for its routes, from now on.
+    /// Sets the name of a source of the router's own, and the policies for the source's routes.
     SetSource(PeerIndex, Arc<str>, ImportPolicies),
     /// The RIB's answer about IPv4 next hops.
     AnswerIpv4(Versioned<Ipv4Prefix>, Provenance),
@@ -64,38 +65,38 @@ pub enum Order {
     AnswerIpv6(Versioned<Ipv6Prefix>, Provenance),
     /// The RIB's answer about next hops that are XIDs.
     AnswerXid(Versioned<XidPrefix>, Provenance),
-    /// An answer of the RIB holds no longer.
+    /// An answer of the RIB is void.
     Invalid(AnyPrefix),
-    /// The RIB was restarted: it is asked about all next hops and sent all routes again.
+    /// The RIB was restarted: every question about next hops and every route is sent again.
     RibRestarted,
-    /// The RIB is to be sent backups where they changed, if the table is at rest.
+    /// Sends the RIB changed backups, if the table is at rest.
     AnnounceBackups,
-    /// These are the aggregates from now on.
+    /// Sets the aggregates.
     SetAggregates(Arc<[AggregateRule]>),
-    /// Control is to be sent the contributors of aggregates that changed, as soon as all changes are added up.
+    /// Requests the contributors of changed aggregates, as soon as every change is added up.
     ReportContributors,
-    /// Another epoch of validated ROA payloads.
+    /// A new epoch of validated ROA payloads.
     SetOrigins(Arc<OriginData>),
     /// Flap damping.
     Damping(DampingOrder),
-    /// A checking stage goes before the PeerOut of a peer, or of all peers without one; `false` removes it.
+    /// Puts a checking stage before the PeerOut of a peer, or, with `None`, of every peer; `false` removes the stage.
     Check(Option<PeerIndex>, bool),
 }
 
-/// A change of what the router originates.
+/// A change of a route originated by the router.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Origination {
     /// The source of the router's own ([`PeerIndex::is_own`]).
     pub source: PeerIndex,
     /// The prefix.
     pub prefix: AnyPrefix,
-    /// The source's route of the prefix; `None` if the source has none any more.
+    /// The source's route of the prefix; `None` to withdraw the route.
     pub route: Option<OwnRoute>,
     /// The event behind the change.
     pub provenance: Provenance,
 }
 
-/// An answer of the RIB, with a number: later questions of a table carry the number of the newest answer that it has seen.
+/// An answer of the RIB, with a number: later questions of a table carry the number of the newest answer seen by the table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Versioned<P: Prefix> {
     /// Grows from answer to answer.
@@ -107,27 +108,27 @@ pub struct Versioned<P: Prefix> {
 /// An event of a table.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub enum TableEvent {
-    /// A question of a family about IPv4 next hops, after all answers up to this number.
+    /// A question of a family about IPv4 next hops, after every answer up to this number.
     InterestIpv4(FamilyIndex, Interest<Ipv4Prefix>, u64),
-    /// A question of a family about IPv6 next hops, after all answers up to this number.
+    /// A question of a family about IPv6 next hops, after every answer up to this number.
     InterestIpv6(FamilyIndex, Interest<Ipv6Prefix>, u64),
-    /// A question of a family about next hops that are XIDs, after all answers up to this number.
+    /// A question of a family about XID next hops, after every answer up to this number.
     InterestXid(FamilyIndex, Interest<XidPrefix>, u64),
-    /// There are routes for the RIB: call [`Table::rib_batch`] until it returns that there are no more.
+    /// Routes wait for the RIB: call [`Table::rib_batch`] until no more routes are left.
     RibReady(FamilyIndex),
-    /// A monitor has something to read: call [`Table::monitored`].
+    /// A monitor has changes to read: call [`Table::monitored`].
     Monitored,
-    /// There are backups that the RIB has not been sent: [`Order::AnnounceBackups`] after a while without many changes.
+    /// Backups wait for the RIB: order [`Order::AnnounceBackups`] after a while without many changes.
     BackupsDue,
     /// Contributors of aggregates changed: [`Order::ReportContributors`] after a while.
     AggregatesDue,
     /// The answer to [`Order::ReportContributors`]: the aggregates whose contributors changed since the last answer.
     Contributors(Vec<TableContributors>),
-    /// A peer whose advertisements are paced was sent everything in this session, and is sent nothing until [`Order::Release`].
+    /// A paced peer has received every route in this session, and receives no more until [`Order::Release`].
     Held(PeerIndex, SessionEpoch),
-    /// A session is down, and this address of its peer was the next hop of its routes and of no others.
+    /// A session is down, and only the session's routes had the peer's address as the next hop.
     GatewayLost(IpAddr),
-    /// The number of prefixes changed of a peer whose prefixes are counted.
+    /// The number of prefixes of a counted peer changed.
     Prefixes {
         /// The peer.
         peer: PeerIndex,
@@ -142,7 +143,7 @@ pub enum TableEvent {
     },
     /// [`DampingOrder::Turn`] is due at this time.
     TurnDue(Instant),
-    /// The table has no routes left of a peer whose session of this epoch is over.
+    /// The table has removed the last route of a peer's ended session.
     Drained(PeerIndex, SessionEpoch),
 }
 
@@ -181,7 +182,7 @@ pub type TableContributors = (AnyPrefix, Option<Contributors>);
 pub enum DampingOrder {
     /// The parameters from now on, in a router with this number of tables.
     SetRules(DampingRules, usize),
-    /// It is this time: what is due is done.
+    /// Sets the time, and serves due histories.
     Turn(Instant),
     /// The history of a prefix, or all histories are forgotten: suppressed routes are used again.
     Clear(Option<AnyPrefix>),

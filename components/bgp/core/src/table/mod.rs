@@ -1,8 +1,8 @@
-//! A table: what one thread keeps of the prefixes, a shard of each family. Tables share nothing.
+//! A table: a part of the prefixes, with a shard of each family. Tables share no state.
 //!
-//! A table is sent what to do by [`Order`]s, in order; takes what readers read ([`Table::apply`]); and gives octets to writers
-//! and routes to the RIB when they ask ([`Table::fill`], [`Table::rib_batch`]). What it reports unasked is [`TableEvent`]. Who
-//! carries these may be a function call or a channel between threads: a table cannot know the difference.
+//! A table receives [`Order`]s, in order, and batches of readers ([`Table::apply`]). Writers pull octets ([`Table::fill`]), and
+//! the RIB pulls routes ([`Table::rib_batch`]). A table reports [`TableEvent`]s unasked. The carrier may be a function call or a
+//! channel between threads: a table works the same with both.
 
 mod aggregates;
 mod any_shard;
@@ -104,7 +104,7 @@ impl Table {
         }
     }
 
-    /// Does what it is sent.
+    /// Carries out an order.
     pub fn order(&mut self, order: Order, out: &mut Outbox<TableEvent>) {
         match order {
             Order::PeerUp { peer, life, info, import } => {
@@ -190,7 +190,7 @@ impl Table {
         &part.downcast_ref::<Part<P>>().expect("a family's shard has the family's keys").shard
     }
 
-    /// Returns the shard of a family, to change it, and the place of its questions.
+    /// Returns the shard of a family, to change in place, and the outbox of the shard's questions.
     fn shard_mut<P: Sharded>(&mut self) -> (&mut Shard<P>, &mut Outbox<Interest<P::Hop>>) {
         let part: &mut dyn Any = &mut *self.shards[P::INDEX];
         let part = part.downcast_mut::<Part<P>>().expect("a family's shard has the family's keys");
@@ -205,7 +205,8 @@ impl Table {
         self.damps |= import.is_damped;
     }
 
-    /// Sets the policies of peers. A peer that is sent other next hops is sent everything again: views do not know them.
+    /// Sets the policies of peers. Every route is advertised again to a peer with changed next hops, because views do not contain
+    /// next hops.
     fn set_policies(&mut self, policies: &[PeerPolicies]) {
         let mut views: ByFamily<Vec<(PeerIndex, Arc<ExportView>)>> = ByFamily::default();
         for PeerPolicies { peer, import, export } in policies {
@@ -254,12 +255,12 @@ impl Table {
         }
     }
 
-    /// Returns true if a session is the one that is up.
+    /// Returns true if the session of this number is up.
     pub fn is_up(&self, peer: PeerIndex, life: SessionEpoch) -> bool {
         self.peers.get(usize::from(peer.0)).and_then(Option::as_ref).is_some_and(|p| p.life == life)
     }
 
-    /// Takes what was read of `peer` in a session, and leaves the batches empty. What is of a session that is over is ignored.
+    /// Applies the batches of `peer` in a session, and leaves the batches empty. Batches of an ended session are ignored.
     pub fn apply(
         &mut self,
         peer: PeerIndex,

@@ -19,7 +19,7 @@ pub struct TableChunk {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MonitorVoid;
 
-/// A request of a station that changes its monitor.
+/// A request of a station to the station's monitor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub enum MonitorRequest {
     /// [`Table::begin_monitor`].
@@ -31,7 +31,7 @@ pub enum MonitorRequest {
 }
 
 impl Table {
-    /// Carries out a request. Returns the routes that it takes.
+    /// Carries out a request. Returns the requested routes.
     ///
     /// # Errors
     /// The monitor is void.
@@ -44,7 +44,7 @@ impl Table {
         Ok(None)
     }
 
-    /// Begins to note changes of `ribs` for the monitor `id`, in the place of an earlier one of this number.
+    /// Begins to note changes of `ribs` for the monitor `id`, which replaces an earlier monitor of the same number.
     pub fn begin_monitor(&mut self, id: MonitorId, ribs: MonitoredRibs) {
         self.each(|_, shard| shard.begin_monitor(id, ribs));
     }
@@ -78,7 +78,7 @@ impl Table {
         Ok(TableChunk { chunk, sessions })
     }
 
-    /// Reports that monitors have something to read, once for each time that something comes.
+    /// Reports new changes for monitors, once for each arrival of changes.
     #[inline]
     pub fn report_monitored(&mut self, out: &mut Outbox<TableEvent>) {
         let mut has_news = false;

@@ -21,7 +21,7 @@ impl Table {
         })
     }
 
-    /// Puts all peers for which [`Table::has_output`] is true into `out`, in the order of their numbers, and nobody else.
+    /// Fills `out` with exactly the peers for which [`Table::has_output`] is true, ordered by number.
     pub fn with_output(&self, out: &mut Vec<PeerIndex>) {
         out.clear();
         self.shards.values().for_each(|shard| shard.with_output(out));

@@ -14,11 +14,11 @@ use sluice_base::{Address, Prefix};
 pub struct PeerExport {
     /// Families that both sides agreed on.
     pub agreed: Families,
-    /// Families that the peer is sent: agreed on, and the router has a next hop for them.
+    /// Families of routes to the peer: negotiated, and the router has a next hop for the family.
     pub families: Families,
     /// Families of which the peer's prefixes are counted and reported.
     pub counted: Families,
-    /// True if the peer is sent nothing for a time after it was sent everything.
+    /// True if the peer has a MinRouteAdvertisementInterval: advertisements pause after each complete advertisement.
     pub paced: bool,
     /// The octets of the router's own next hop, by family.
     pub next_hops: ByFamily<OwnNextHop>,

@@ -4,8 +4,8 @@ use crate::family::{FamilyIndex, FamilyVisitor, Sharded};
 use crate::hash::HashSeed;
 use sluice_base::AnyPrefix;
 
-/// Spreads prefixes over tables by the hash of a short cover and not of themselves: what one UPDATE announces mostly lies close
-/// together, and then meets in one table, where its attributes are kept, decided and packed once.
+/// Spreads prefixes over tables by the hash of a short covering prefix: the prefixes of an UPDATE mostly lie close together, and
+/// so meet in a single table, which stores, decides and packs the attributes once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Spread {
     seed: HashSeed,

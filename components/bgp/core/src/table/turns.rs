@@ -1,13 +1,13 @@
-//! The turns of neighbors at a table that has UPDATEs for several of them, and the writes that the table makes itself.
+//! The turns of neighbors at a table with UPDATEs for several neighbors, and the table's own writes to sockets.
 
 use crate::shard::PeerIndex;
 use crate::wire::MAX_MESSAGE_LEN;
 
-/// Octets whose write takes less time than waking another task for them.
+/// The largest chunk whose write takes less time than waking a writer task.
 pub const SMALL_WRITE: usize = MAX_MESSAGE_LEN;
-/// Small writes that a table makes itself in a round, before it leaves the other neighbors to their writers, which may write at the same time.
+/// A table's own small writes in a round. Further neighbors are left to their writers, which may write in parallel.
 const OWN_WRITES: usize = 4;
-/// Chunks that a table writes itself in a round where no thread has time for writers.
+/// A table's own writes of large chunks in a round, while no thread has time for writers.
 const OWN_CHUNKS: usize = 64;
 
 /// The order in which neighbors are served: each is the first in turn.
@@ -23,19 +23,19 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// Iterates over all peers, which are sorted, beginning with the one whose turn it is.
+    /// Iterates over the sorted peers, beginning with the peer in turn.
     pub fn order<'a>(&self, all: &'a [PeerIndex]) -> impl Iterator<Item = &'a PeerIndex> + use<'a> {
         let (before, after) = all.split_at(all.partition_point(|peer| *peer < self.first));
         after.iter().chain(before)
     }
 
-    /// Notes the first peer that was served in a round: the next round begins behind that peer.
+    /// Notes the first peer served in a round: the next round begins behind this peer.
     pub fn note(&mut self, served: PeerIndex) {
         self.first = PeerIndex(served.0.wrapping_add(1));
     }
 }
 
-/// The writes that a table may still make itself in a round.
+/// The table's own writes left in a round.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnWrites {
     writes: usize,
@@ -49,14 +49,15 @@ impl Default for OwnWrites {
 }
 
 impl OwnWrites {
-    /// Returns true if the table writes a chunk of `len` octets itself. Large chunks are left to writers where a thread has time for them:
-    /// `others_wait` returns true if none has.
+    /// Returns true if the table writes a chunk of `len` octets itself. Large chunks are left to writers if a thread has time:
+    /// `others_wait` returns true if no thread has time.
     #[inline]
     pub fn allow(&self, len: usize, others_wait: impl FnOnce() -> bool) -> bool {
         if len > SMALL_WRITE { self.chunks > 0 && others_wait() } else { self.writes > 0 }
     }
 
-    /// Notes a chunk, which the table wrote itself or not. Messages that have arrived do not wait until all is written.
+    /// Notes a chunk, written by the table itself or not. After an arrival of messages the table writes no more large chunks in
+    /// the round.
     #[inline]
     pub fn note(&mut self, is_own: bool, has_arrivals: bool) {
         self.writes = self.writes.saturating_sub(1);

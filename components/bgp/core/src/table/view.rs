@@ -1,4 +1,4 @@
-//! All tables together, as an operator sees them.
+//! The tables together, for operators.
 
 use super::{Sharded, Spread, Table};
 use crate::batch::DropCause;
@@ -19,7 +19,7 @@ use sluice_stage::Violation;
 pub struct NextHops(pub BTreeMap<NextHop, (Resolution, u32)>);
 
 impl NextHops {
-    /// Adds those of another table. One about which any table waits for an answer is waited for.
+    /// Adds the next hops of a table. A next hop counts as unanswered if any table waits for the answer.
     pub fn add(&mut self, others: impl IntoIterator<Item = (NextHop, (Resolution, u32))>) {
         for (hop, (resolution, paths)) in others {
             let known = self.0.entry(hop).or_insert((resolution, 0));
@@ -52,12 +52,12 @@ impl Table {
         self.shards[family].advertised(peer)
     }
 
-    /// Adds this table's next hops to those of others.
+    /// Adds the table's next hops to `all`.
     pub fn add_next_hops<P: Sharded>(&self, all: &mut NextHops) {
         all.add(self.shard::<P>().next_hops().map(|(hop, resolution, paths)| (*hop, (resolution, paths))));
     }
 
-    /// A prefix with its best path as `peer` is sent it; see [`crate::shard::Shard::advertised_route`].
+    /// Returns a prefix with the best path as sent to `peer`; see [`crate::shard::Shard::advertised_route`].
     pub fn advertised_route<P: Sharded>(&self, peer: PeerIndex, prefix: P) -> Option<RouteView<P>> {
         let outlet = self.peers.get(usize::from(peer.0))?.as_ref()?.outlet.as_ref()?;
         self.shard::<P>().advertised_route(peer, prefix, &outlet.next_hops::<P>())
@@ -125,7 +125,7 @@ impl<'t> Tables<'t> {
         self.tables.iter().map(Table::shard)
     }
 
-    /// Puts all peers that have to be sent something into `out`.
+    /// Fills `out` with the peers with output.
     pub fn with_output(self, out: &mut Vec<PeerIndex>) {
         let mut all = Vec::new();
         for table in self.tables {
@@ -204,7 +204,7 @@ impl<'t> Tables<'t> {
         self.tables[self.spread.table(prefix)].shard()
     }
 
-    /// A prefix and its paths; `None` if there is no path.
+    /// Returns a prefix and its paths; `None` without a path.
     pub fn route<P: Sharded>(self, prefix: P) -> Option<RouteView<P>> {
         self.of(prefix).route(prefix)
     }
@@ -237,7 +237,7 @@ impl<'t> Tables<'t> {
         self.tables[self.spread.table(prefix)].paths_not_sent(peer, prefix)
     }
 
-    /// A prefix with its best path as `peer` is sent it; `None` if the peer is not sent the prefix.
+    /// Returns a prefix with the best path as sent to `peer`; `None` if the prefix is not sent.
     pub fn advertised_route<P: Sharded>(self, peer: PeerIndex, prefix: P) -> Option<RouteView<P>> {
         self.tables[self.spread.table(prefix)].advertised_route(peer, prefix)
     }

@@ -24,16 +24,16 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-/// Changes of a family, and routes from before, that a table is asked for at once.
+/// Changes of a family, and earlier routes, in a request to a table.
 const CHUNK: usize = 1024;
 
-/// Octets of the station that are read and discarded at once: RFC 7854, section 3.2, lets a station send nothing.
+/// Octets of the station read and discarded at once: a station must not send messages (RFC 7854, section 3.2).
 const DISCARDED: usize = 1024;
 
 /// The longest wait for a station to take the last messages, when the connection is to end.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// The time between two looks whether the tables still hold changes for a station that does not read.
+/// The time between two checks of the tables' logs for a station that does not read.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The software, as stations are sent.
@@ -47,7 +47,7 @@ pub enum Ended {
     Lost(StationFailure, bool),
 }
 
-/// A connection that is served.
+/// A connection in service.
 struct Serving<'a> {
     running: &'a Running,
     process: &'a Rc<BgpProcess>,
@@ -55,12 +55,12 @@ struct Serving<'a> {
     monitor: MonitorId,
     station: Station,
     writer: OwnedWriteHalf,
-    /// Octets to be written, and the number that is written already.
+    /// Octets to write, and the number of written octets.
     octets: Vec<u8>,
     written: usize,
 }
 
-/// Serves a connection until it ends.
+/// Serves a connection to the end.
 pub async fn serve(
     running: &Running,
     process: &Rc<BgpProcess>,
@@ -103,13 +103,13 @@ pub async fn serve(
     }
 }
 
-/// Reads and discards what a station sends, until the connection ends.
+/// Reads and discards a station's octets, until the connection ends.
 async fn discard(mut reader: OwnedReadHalf) {
     let mut octets = vec![0; DISCARDED];
     while matches!(reader.read(&mut octets).await, Ok(1..)) {}
 }
 
-/// Waits for malformed UPDATEs; for ever if the station is sent none. `None`: some were lost.
+/// Waits for malformed UPDATEs; for ever if the station is not sent malformed UPDATEs. `None`: some were lost.
 async fn next(mirrored: &mut Option<Mirrored>) -> Option<Arc<MirroredMessages>> {
     let received = match mirrored {
         Some(mirrored) => mirrored.messages.recv().await,
@@ -130,7 +130,7 @@ fn now() -> Now {
 }
 
 impl Serving<'_> {
-    /// Sends the station what there is, as it comes. Returns the failure that ends that.
+    /// Sends the station changes as they come. Returns the failure that ends the connection.
     async fn pump(&mut self) -> StationFailure {
         let mut news = self.process.bmp.news.subscribe();
         let interval = Duration::from_secs(self.running.settings.statistics_interval.into());
@@ -169,7 +169,7 @@ impl Serving<'_> {
         }
     }
 
-    /// Sends the station malformed UPDATEs that wait for it.
+    /// Sends the station the waiting malformed UPDATEs.
     fn mirror_waiting(&mut self, mirrored: &mut Mirrored) {
         loop {
             match mirrored.messages.try_recv() {
@@ -224,7 +224,7 @@ impl Serving<'_> {
         Ok(has_more)
     }
 
-    /// Notifies the station of sessions that came up and ended.
+    /// Notifies the station of started and ended sessions.
     fn change_peers(&mut self) {
         let (process, station) = (self.process, &mut self.station);
         let mut changes = process.read(|control| control.changed_peers(station)).unwrap_or_default();
@@ -284,7 +284,7 @@ impl Serving<'_> {
         self.octets.append(&mut self.station.take_octets());
     }
 
-    /// Writes what the station has to be sent. While the station does not read, looks whether the tables still hold the changes.
+    /// Writes the station's messages. While the station does not read, checks for void logs in the tables.
     async fn send(&mut self) -> Result<(), StationFailure> {
         self.take_octets();
         let (tables, monitor) = (self.tables.clone(), self.monitor);
@@ -305,7 +305,7 @@ impl Serving<'_> {
         }
     }
 
-    /// Writes what is left. May be canceled: what is written is counted.
+    /// Writes the remaining octets. May be canceled: written octets are counted.
     async fn flush(&mut self) -> std::io::Result<()> {
         while self.written < self.octets.len() {
             let count = self.writer.write(&self.octets[self.written..]).await?;

@@ -1,18 +1,18 @@
-//! Malformed UPDATEs on their way from readers to stations (Route Mirroring, RFC 7854, section 4.7). Readers are on many threads and wait for
-//! no station: a station that falls behind is notified that messages were lost.
+//! The queue of malformed UPDATEs from readers to stations (Route Mirroring, RFC 7854, section 4.7). Readers are on many threads
+//! and wait for no station: a station that falls behind is notified of lost messages.
 
 use sluice_bgp::bmp::MirroredMessages;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::broadcast::{self, Receiver, Sender};
 
-/// Reads of connections, with malformed UPDATEs in each, that may wait for a station.
+/// The most reads with malformed UPDATEs that wait for a station.
 const MOST_WAITING: usize = 256;
 
-/// The way from all readers to all stations.
+/// The channel from readers to stations.
 pub struct Mirror {
     messages: Sender<Arc<MirroredMessages>>,
-    /// The number of stations that are sent malformed UPDATEs.
+    /// The number of stations with mirroring.
     stations: Arc<AtomicUsize>,
 }
 
@@ -42,7 +42,7 @@ impl Mirror {
     }
 }
 
-/// The messages for one station.
+/// The messages for a station.
 pub struct Mirrored {
     /// The messages, in order.
     pub messages: Receiver<Arc<MirroredMessages>>,

@@ -1,9 +1,9 @@
-//! Monitoring stations (BMP, RFC 7854): a task and a TCP connection each.
+//! Monitoring stations (BMP, RFC 7854), each with a task and a TCP connection.
 //!
-//! A station's task asks the tables for the next routes, and asks for more when the station's socket has taken these ([`connection`]). So
-//! a station that reads slowly holds back nobody, and a station that does not read at all costs a bounded log in each table, after which
-//! the connection ends. Stations are no part of a live upgrade: they are notified that the connection ends, and are sent all routes by the new
-//! process.
+//! A station's task asks the tables for the next routes after the station's socket has taken the previous routes
+//! ([`connection`]). So a slow station holds back no neighbor, and a station that does not read costs a bounded log in each
+//! table, after which the connection ends. Stations are no part of a live upgrade: stations are notified of the connection's end,
+//! and receive every route from the new process.
 
 use crate::BgpProcess;
 use connection::Ended;
@@ -70,15 +70,15 @@ pub struct StationStatus {
     pub connections: u64,
     /// The number of ends of connections and failed attempts so far.
     pub failures: u64,
-    /// The latest failure, in words; empty if there was none since the latest connection was synchronized.
+    /// The latest failure, in words; empty without a failure since the latest synchronized connection.
     pub problem: String,
-    /// Messages of connections before the present one.
+    /// Messages of earlier connections.
     before: StationCounters,
     /// Messages of the present connection.
     present: StationCounters,
-    /// Peers that the station knows.
+    /// Peers known to the station.
     pub peers: usize,
-    /// Changes that the tables hold for the station.
+    /// Changes in the tables for the station.
     pub behind: u64,
 }
 
@@ -97,7 +97,7 @@ impl StationStatus {
         }
     }
 
-    /// Returns the counts of all connections.
+    /// Returns the counts, summed over connections.
     pub const fn counters(&self) -> StationCounters {
         self.before.plus(self.present)
     }
@@ -149,7 +149,7 @@ impl BmpSide {
         }
     }
 
-    /// Wakes the stations' tasks: there may be something for them.
+    /// Wakes the stations' tasks to look for new messages.
     pub fn wake(&self) {
         self.news.send_replace(());
     }
@@ -159,7 +159,7 @@ impl BmpSide {
         self.wanted.borrow().clone()
     }
 
-    /// Returns the reasons why stations cannot be connected from here: the local addresses that no interface has.
+    /// Returns the reasons why stations cannot be connected: local addresses missing on the interfaces.
     pub fn problems(&self, interfaces: &InterfaceTable) -> Vec<String> {
         Config::default().address_remarks(&self.wanted.borrow(), interfaces)
     }
@@ -169,7 +169,7 @@ impl BmpSide {
         self.wanted.replace(stations.to_vec());
     }
 
-    /// Begins connections to stations that have none, and ends those to stations that are configured otherwise by now, or no more.
+    /// Begins connections to new stations, and ends connections to stations with changed or removed configuration.
     pub fn start(&self, process: &Weak<BgpProcess>) {
         let wanted = self.wanted.borrow();
         let mut stations = self.stations.borrow_mut();
@@ -198,12 +198,12 @@ impl BmpSide {
         }
     }
 
-    /// Ends all connections until [`BmpSide::start`]. Stations are notified later.
+    /// Ends the connections until [`BmpSide::start`]. Stations are notified later.
     pub fn stop(&self) {
         let _ = self.stop_tasks();
     }
 
-    /// Ends all connections, and waits until stations are notified: whatever a station does, a second at most.
+    /// Ends the connections, and waits at most a second until stations are notified.
     pub async fn end(&self) {
         for task in self.stop_tasks() {
             let _ = task.await;
@@ -218,7 +218,7 @@ impl BmpSide {
         self.stations.take().into_values().map(stop).collect()
     }
 
-    /// Returns the stations and their states, by name.
+    /// Returns the stations and states, by name.
     pub fn stations(&self) -> Vec<(StationSettings, StationStatus)> {
         let stations = self.stations.borrow();
         stations.values().map(|entry| (entry.settings.clone(), entry.status.borrow().clone())).collect()
@@ -257,7 +257,7 @@ impl Running {
         }
     }
 
-    /// Makes a connection, and serves it until it ends.
+    /// Makes a connection, and serves the connection to the end.
     async fn connect(&self, stop: &mut watch::Receiver<Option<Termination>>) -> Ended {
         let Some(process) = self.process.upgrade() else { return Ended::Stopped };
         self.status.borrow_mut().enter(StationState::Connecting);

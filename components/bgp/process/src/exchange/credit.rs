@@ -1,9 +1,9 @@
-//! A right that goes to another thread and comes back: by a flag, and by a message only if it is waited for. So nobody is woken to learn
-//! that he could do what he has no wish to do.
+//! A right that a thread takes and a second thread gives back: by a flag, and by a message only if a task waits for the right. So
+//! no task is woken without need.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A right to send one thing more, with what comes along (space for it).
+/// A right to send one chunk or batch more, with a value (space for the chunk).
 ///
 /// The lock is held for the copy of a few words, once for a piece or a batch.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ enum Held<T> {
 }
 
 impl<T> Credit<T> {
-    /// A right that nobody has taken yet.
+    /// Makes a right, not taken yet.
     pub const fn new(right: T) -> Self {
         Credit(Mutex::new(Held::Here(right)))
     }
@@ -29,7 +29,7 @@ impl<T> Credit<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes it. If it is not there, whoever gives it back sends a message.
+    /// Takes the right. `None` if taken already; then a message is due when the right is given back.
     pub fn take(&self) -> Option<T> {
         let mut held = self.lock();
         let next = if matches!(*held, Held::Here(_)) { Held::Away } else { Held::Wanted };
@@ -39,7 +39,7 @@ impl<T> Credit<T> {
         }
     }
 
-    /// Returns true if it is there. If not, whoever gives it back sends a message.
+    /// Returns true if the right can be taken. If not, a message is due when the right is given back.
     pub fn is_here(&self) -> bool {
         let mut held = self.lock();
         if matches!(*held, Held::Away) {
@@ -48,7 +48,7 @@ impl<T> Credit<T> {
         matches!(*held, Held::Here(_))
     }
 
-    /// Gives it back; returns whether it is waited for, and a message is due.
+    /// Gives the right back; returns true if a task waits for the right, and a message is due.
     pub fn give(&self, right: T) -> bool {
         matches!(std::mem::replace(&mut *self.lock(), Held::Here(right)), Held::Wanted)
     }

@@ -19,10 +19,10 @@ pub type ConnectionKey = (IpAddr, ConnectionId);
 
 /// A message to the process's own thread. At most one message of each kind is in flight for a connection, and a few for a table.
 pub enum ControlMessage {
-    /// A message for the session; the connection is not read until it is answered. The answer: what reading needs if the session
-    /// came up with it; nothing at all if the connection is to be read no more.
+    /// A message for the session; the connection is not read until control answers. The answer has the reader's state if the
+    /// session came up with the message. Without an answer the connection is read no more.
     Message(ConnectionKey, Message, oneshot::Sender<Option<Reading>>),
-    /// Something is remarkable; nothing more is read until it is noted.
+    /// A remarkable event; the connection is not read until control has noted the event.
     Remark(IpAddr, PeerEvent, oneshot::Sender<()>),
     /// Prefixes were read, for a latency profile.
     Traced(Arc<Watch<Vec<(Instant, Traced)>>>),
@@ -32,7 +32,7 @@ pub enum ControlMessage {
     Table(usize, TableEvent),
     /// A table's routes for the RIB.
     Routes(usize, Routes),
-    /// To be thrown away: everything that was written before has been read.
+    /// A barrier: dropped when read, so every earlier message has been read.
     Read(oneshot::Sender<()>),
 }
 
@@ -41,13 +41,13 @@ pub type Reported<T> = Watch<Option<(Instant, T)>>;
 
 /// A message to a writer.
 pub enum WriterMessage {
-    /// A message of the session: behind what waits already.
+    /// A message of the session, for the end of the queue.
     Octets(Vec<u8>),
     /// The session is up.
     Open(UpdateStream, SessionEpoch),
     /// A table's chunk for the neighbor.
     Chunk(Chunk),
-    /// A table has written itself, but the socket did not take all.
+    /// A table wrote to the socket, which took only a part of the chunk.
     Rest,
     /// Writes queued messages, then ends the connection.
     Close,
@@ -68,8 +68,7 @@ pub struct Chunk {
     pub marks: Marks,
 }
 
-/// Octets that are filled in for a neighbor at a time: enough to spread the cost of a system call, few enough to let others have
-/// their turn.
+/// Octets of a neighbor's chunk: enough to spread the cost of a system call, few enough to let the next neighbor have a turn.
 pub const PIECE: usize = 32_768;
 
 /// Routes of a family for the RIB.

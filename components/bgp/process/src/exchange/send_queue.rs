@@ -1,7 +1,6 @@
-//! The way out of a connection: what waits to be written, and the socket. It is the writer's; a table that has little to say
-//! while nothing waits writes it itself, so that a single route is on its way without another task or thread being woken for it. So
-//! does one that has much to say while all threads have other work: what it made is still at hand, and one buffer does for all
-//! neighbors.
+//! The send queue of a connection: octets to write, and the socket. The writer task drains the queue. A table with a small chunk
+//! and an empty queue writes to the socket itself, so a single route wakes no further task or thread. A table with a large chunk
+//! does the same while every thread has other work: the chunk is still in the cache, and one buffer serves every neighbor.
 
 use super::credit::Credit;
 use super::messages::{Chunk, PIECE, Reported, WriterMessage};
@@ -17,16 +16,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// Buffers that are written at once.
+/// Buffers in one write.
 const SLICES: usize = 16;
 
-/// The age of the octets that wait for a connection: the time since they began to wait, or since the socket last took some of them. Control
-/// reads it from its own thread.
+/// The age of a connection's queue: the time since octets began to wait, or since the socket last took some. Control reads the
+/// age from its own thread.
 #[derive(Default)]
 pub struct Backlog(AtomicU64);
 
 impl Backlog {
-    /// Octets begin to wait, or some of them were taken and others wait on.
+    /// Restarts the age: octets begin to wait, or the socket took some of the waiting octets.
     fn note(&self) {
         self.0.store(clock::now().as_nanos().max(1), Ordering::Relaxed);
     }
@@ -36,7 +35,7 @@ impl Backlog {
         self.0.store(0, Ordering::Relaxed);
     }
 
-    /// Returns the beginning of the time in which octets waited and the socket took none; `None` if none wait.
+    /// Returns the time since which octets wait and the socket has taken none; `None` for an empty queue.
     pub fn since(&self) -> Option<Instant> {
         let nanos = self.0.load(Ordering::Relaxed);
         (nanos > 0).then(|| Instant::from_nanos(nanos))
@@ -45,7 +44,7 @@ impl Backlog {
 
 struct Waiting {
     octets: Vec<u8>,
-    /// The table that they are from, which may send more when they are written.
+    /// The table of the octets, which may send more after the write.
     table: Option<usize>,
 }
 
@@ -62,18 +61,18 @@ pub enum Left {
 
 /// Messages of one source: a message is written whole before another begins.
 struct Stream {
-    /// `None` while the connection moves, and when it is over.
+    /// `None` while the connection moves, and after its end.
     socket: Option<Arc<Socket>>,
     session: Option<UpdateStream>,
     waiting: VecDeque<Waiting>,
-    /// Octets of the first that are written.
+    /// Written octets of the first buffer.
     written: usize,
 }
 
-/// A connection's way out. A lock is held for a write; tables do not wait for it.
+/// A connection's send queue. A lock is held for a write; tables do not wait for the lock.
 pub struct SendQueue {
     stream: Mutex<Stream>,
-    /// By table: one piece of each may wait here, and comes with space for the next.
+    /// By table: the right to queue one chunk, with space for the chunk.
     credits: Vec<Credit<Vec<u8>>>,
     notes: UnboundedSender<WriterMessage>,
     sent: Arc<Reported<Sent>>,
@@ -81,7 +80,7 @@ pub struct SendQueue {
 }
 
 impl SendQueue {
-    /// The way out of a new connection. `notes` lead to its writer.
+    /// Makes the send queue of a new connection. `notes` lead to the writer.
     pub fn new(
         tables: usize,
         notes: UnboundedSender<WriterMessage>,
@@ -102,7 +101,7 @@ impl SendQueue {
         self.lock().socket = Some(socket);
     }
 
-    /// Takes the socket out: nothing is written from now on.
+    /// Takes the socket out: no octet is written from now on.
     pub fn detach(&self) -> Option<Arc<Socket>> {
         self.lock().socket.take()
     }
@@ -117,12 +116,12 @@ impl SendQueue {
         self.lock().session = Some(joiner);
     }
 
-    /// The session is over: what tables send is void.
+    /// Ends the session: further chunks of tables are dropped.
     pub fn close(&self) {
         self.lock().session = None;
     }
 
-    /// Puts a message of the session behind what waits already.
+    /// Queues a message of the session.
     pub fn push(&self, octets: Vec<u8>) {
         if octets.is_empty() {
             return;
@@ -130,7 +129,7 @@ impl SendQueue {
         self.wait(&mut self.lock().waiting, Waiting { octets, table: None });
     }
 
-    /// Puts octets behind what waits.
+    /// Queues octets.
     fn wait(&self, waiting: &mut VecDeque<Waiting>, octets: Waiting) {
         if waiting.is_empty() {
             self.backlog.note();
@@ -138,19 +137,19 @@ impl SendQueue {
         waiting.push_back(octets);
     }
 
-    /// Space for a piece of this table, if the connection can take one; otherwise the table is sent a message when it can.
+    /// Takes a table's right to send a chunk, with space for the chunk. `None` if an earlier chunk waits; the table is sent a
+    /// message after the write.
     pub fn take_credit(&self, table: usize) -> Option<Vec<u8>> {
         self.credits[table].take()
     }
 
-    /// Allows a table to send a chunk; returns true if the table waits for that. Space that was hardly needed is not kept for it.
+    /// Allows a table to send a chunk; returns true if the table waits for the right. Space smaller than a chunk is not kept.
     pub fn give_credit(&self, table: usize, mut space: Vec<u8>) -> bool {
         space.clear();
         self.credits[table].give(if space.capacity() < PIECE { Vec::new() } else { space })
     }
 
-    /// Sends a piece of a table that has the credit for it: `at_once` if the table has time to write it. What comes back is space
-    /// to be used again.
+    /// Sends a chunk of a table that has the credit: `at_once` if the table has time to write. Returns space for reuse.
     pub fn send(&self, mut piece: Chunk, at_once: bool) -> Vec<u8> {
         if at_once && self.write_now(&mut piece) {
             return piece.octets;
@@ -166,7 +165,7 @@ impl SendQueue {
         space
     }
 
-    /// Writes a piece if nothing waits and nobody else is writing.
+    /// Writes a chunk if the queue is empty and no task is writing; returns false otherwise.
     fn write_now(&self, piece: &mut Chunk) -> bool {
         let mut stream = match self.stream.try_lock() {
             Ok(stream) => stream,
@@ -201,7 +200,7 @@ impl SendQueue {
         true
     }
 
-    /// Puts a piece behind what waits; returns whether its table is to be notified that it may send more.
+    /// Queues a chunk; returns true if the table is to be notified of the returned credit.
     pub fn put(&self, mut piece: Chunk) -> bool {
         let mut stream = self.lock();
         if !self.join(&mut stream.session, &mut piece) {
@@ -214,7 +213,7 @@ impl SendQueue {
         false
     }
 
-    /// Makes a piece part of the session's stream; `false` if that is over.
+    /// Adds a chunk to the session's stream; returns false after the session's end.
     fn join(&self, session: &mut Option<UpdateStream>, piece: &mut Chunk) -> bool {
         let Some(joiner) = session else { return false };
         joiner.mark(&piece.marks, &mut piece.octets);
@@ -224,14 +223,14 @@ impl SendQueue {
         true
     }
 
-    /// A copy of what waits to be written.
+    /// Returns a copy of the unwritten octets.
     pub fn unsent(&self) -> Vec<u8> {
         let stream = self.lock();
         let all: Vec<u8> = stream.waiting.iter().flat_map(|w| w.octets.iter().copied()).collect();
         all[stream.written..].to_vec()
     }
 
-    /// Writes what the socket takes of what waits, once. `room` is notified of tables that wait until they may send more.
+    /// Writes queued octets once, as many as the socket takes. Calls `room` for each table waiting for a returned credit.
     pub fn write(&self, mut room: impl FnMut(usize)) -> io::Result<Left> {
         let mut stream = self.lock();
         let Stream { socket, waiting, written, .. } = &mut *stream;
@@ -288,7 +287,7 @@ mod tests {
     use std::time::Duration;
     use tokio::sync::mpsc;
 
-    /// A table writes until the socket takes only a part of a piece; what follows goes to the writer, and all of it comes in order.
+    /// A table writes until the socket takes only a part of a chunk; the rest goes to the writer, and the octets arrive in order.
     #[test]
     fn what_a_socket_does_not_take_of_a_tables_own_piece_is_written_first() {
         let executor = Executor::new().unwrap();

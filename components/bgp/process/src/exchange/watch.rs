@@ -1,9 +1,9 @@
-//! A value that another thread wants to know the latest of, at its leisure or when a message reports a change.
+//! A value of which a second thread reads the latest state, at any time or after a message of a change.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// The latest value. Its owner changes it as often as it likes; one message at a time reports the change.
+/// The latest value. The owner changes the value at any time; at most one message of a change is in flight.
 ///
 /// The lock is held for a copy, and taken once for many routes.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ impl<T> Watch<T> {
         !self.announced.swap(true, Ordering::AcqRel)
     }
 
-    /// Reads the value when the message has come. A change after this look is announced again.
+    /// Reads the value after a message. Later changes are announced again.
     pub fn look<R>(&self, look: impl FnOnce(&mut T) -> R) -> R {
         self.announced.store(false, Ordering::Release);
         look(&mut self.value.lock().unwrap_or_else(PoisonError::into_inner))

@@ -1,10 +1,10 @@
-//! The wish that a task halts, which it looks for when it suits it.
+//! A request to halt for one task, which checks at suitable moments.
 
 use std::future::poll_fn;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
-/// The wish that one task halts: it stays wished.
+/// A request to halt for one task. A request stays.
 ///
 /// The lock is held for a look.
 #[derive(Debug, Default)]
@@ -13,7 +13,7 @@ pub struct Halt(Mutex<Wish>);
 #[derive(Debug, Default)]
 struct Wish {
     is_wished: bool,
-    /// The task, if it waits.
+    /// The waker of the waiting task.
     waiting: Option<Waker>,
 }
 
@@ -22,7 +22,7 @@ impl Halt {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The task is to halt.
+    /// Requests the halt.
     pub fn wish(&self) {
         let mut wish = self.lock();
         wish.is_wished = true;
@@ -31,12 +31,12 @@ impl Halt {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// Returns true if it is to.
+    /// Returns true if the task is to halt.
     pub fn is_wished(&self) -> bool {
         self.lock().is_wished
     }
 
-    /// Waits until it is to.
+    /// Waits until the task is to halt.
     pub async fn wished(&self) {
         poll_fn(|context| {
             let mut wish = self.lock();

@@ -1,5 +1,5 @@
-//! Tasks on threads, for readers, writers and tables only. Little code runs between the arrival of a packet and the read, which matters
-//! most for code that has left the cache.
+//! Tasks on threads, for readers, writers and tables only. Little code runs between the arrival of a packet and the read: after a
+//! pause even that code has left the cache.
 //!
 //! An idle thread takes the oldest ready task, or waits for sockets. A task made ready by a running task runs on the same thread as soon as
 //! the running task waits: a reader's table, with the octets still in the cache.
@@ -29,14 +29,14 @@ use task::Task;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{Notify, oneshot};
 
-/// Tasks that run between two looks at sockets.
+/// Tasks between two polls of the sockets.
 const ROUND: usize = 16;
-/// The time after which no further task runs before a look at sockets: background work must not keep what arrives waiting.
+/// The time after which the sockets are polled before a further task: arriving octets must not wait for background work.
 const ROUND_TIME: Duration = Duration::from_micros(500);
-/// Tasks in a row that make each other ready, before queued tasks have a turn.
+/// Tasks in a row, each made ready by the previous task, before queued tasks have a turn.
 const CHAIN: usize = 4;
 
-/// The tasks that are ready.
+/// The ready tasks.
 #[derive(Default)]
 struct Queue {
     tasks: VecDeque<Arc<Task>>,
@@ -59,7 +59,7 @@ impl Queue {
 /// The state of a thread that runs tasks.
 struct Turn {
     executor: Arc<Executor>,
-    /// The first task that the running task has made ready.
+    /// The first task made ready by the running task.
     next: Option<Arc<Task>>,
 }
 
@@ -89,7 +89,7 @@ impl Executor {
         Ok(Arc::new(Executor { queue: Mutex::default(), poller: Poller::new()?, here: None }))
     }
 
-    /// Starts another thread for the executor's tasks.
+    /// Starts a further thread for the executor's tasks.
     pub fn start(self: &Arc<Self>, name: String) -> io::Result<()> {
         let executor = Arc::clone(self);
         std::thread::Builder::new().name(name).spawn(move || executor.work())?;
@@ -125,7 +125,8 @@ impl Executor {
         ended
     }
 
-    /// Schedules a task: next on this thread, if the thread is the executor's and has no next task, otherwise on the first free thread.
+    /// Schedules a task: next on the present thread, if a thread of the executor without a next task, otherwise on the first free
+    /// thread.
     fn ready(&self, task: Arc<Task>) {
         let mut task = Some(task);
         with_turn(self, |turn| {
@@ -150,7 +151,7 @@ impl Executor {
         }
     }
 
-    /// Runs the thread's next task, and the tasks that the next task makes ready.
+    /// Runs the thread's next task, and the tasks made ready by the next task.
     fn run_next(&self) {
         for _ in 0..CHAIN {
             let Some(task) = with_turn(self, |turn| turn.next.take()).flatten() else { break };
@@ -162,15 +163,15 @@ impl Executor {
         }
     }
 
-    /// Runs the task that the running task has made ready, before the running task goes on.
+    /// Runs the task made ready by the running task, before the running task goes on.
     pub fn run_made_ready(&self) {
         if let Some(task) = with_turn(self, |turn| turn.next.take()).flatten() {
             self.run(task);
         }
     }
 
-    /// Runs a task, and queues the task again if it was woken meanwhile. No thread is woken for the queued task: this thread looks for
-    /// tasks anyway.
+    /// Runs a task, and queues the task again if woken meanwhile. No thread is woken for the queued task: the present thread
+    /// looks for tasks next.
     fn run(&self, task: Arc<Task>) {
         if task.run() {
             self.queue().tasks.push_back(task);

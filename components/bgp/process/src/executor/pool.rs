@@ -1,8 +1,8 @@
-//! The threads that carry routes: readers and writers of connections, and tables, are tasks on them.
+//! The threads for routes: readers, writers and tables are tasks of these threads.
 //!
 //! * *peer*: each connection and each table stays on one thread.
-//! * *dynamic*: whoever has nothing to do takes what is ready. A connection is read by one task, so that its order is kept.
-//! * One thread: everything is on the process's own, and there is no other.
+//! * *dynamic*: an idle thread takes a ready task. One task reads a connection, which keeps the order of messages.
+//! * One thread: every task runs on the process's own thread.
 
 use crate::executor::{Executor, Socket};
 use sluice_bgp::speaker::Scheduling;
@@ -25,14 +25,14 @@ pub struct Plan {
 /// The threads.
 pub struct Pool {
     plan: Plan,
-    /// An executor for all threads, or for each.
+    /// A common executor for all threads, or an executor for each thread.
     executors: Vec<Arc<Executor>>,
     /// The task that runs tasks on the process's own thread.
     here: Option<AbortHandle>,
 }
 
 impl Pool {
-    /// Starts threads as planned. Call it on the process's own thread, in its runtime.
+    /// Starts threads as planned. Call on the process's own thread, in the runtime.
     pub fn start(plan: Plan) -> io::Result<Self> {
         let mut pool = Pool { plan, executors: Vec::new(), here: None };
         if plan.threads <= 1 {
@@ -63,7 +63,7 @@ impl Pool {
         &self.executors[place % self.executors.len()]
     }
 
-    /// Starts a task; tasks of one place share a thread, if tasks stay. What it leaves comes to who waits for it.
+    /// Starts a task, and returns the receiver of its result. With *peer* scheduling the tasks of a place share a thread.
     pub fn spawn<F>(&self, place: usize, task: F) -> oneshot::Receiver<F::Output>
     where
         F: Future<Output: Send> + Send + 'static,
@@ -71,12 +71,12 @@ impl Pool {
         self.executor(place).spawn(task)
     }
 
-    /// A socket for tasks of a place.
+    /// Makes a socket for tasks of a place.
     pub fn socket(&self, place: usize, stream: TcpStream) -> io::Result<Socket> {
         Socket::new(self.executor(place), stream)
     }
 
-    /// The same socket for tasks of a place here.
+    /// Makes a copy of a socket, for tasks of a place in this pool.
     pub fn adopt(&self, place: usize, socket: &Socket) -> io::Result<Socket> {
         socket.for_tasks_of(self.executor(place))
     }

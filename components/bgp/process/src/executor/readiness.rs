@@ -1,7 +1,7 @@
-//! Sockets that notify tasks when they can be read or written, through one `epoll` that all threads of an executor wait at.
+//! Notifies tasks of readable and writable sockets, through one `epoll` for every thread of an executor.
 //!
-//! A socket is reported when something about it changes (`EPOLLET`), whoever waits for it or not: so it is named to the kernel once, and
-//! one thread is woken for a change, which is remembered until a task asks.
+//! A socket is registered with the kernel once, and each change is reported (`EPOLLET`), with or without a waiting task. A change
+//! wakes one thread, and is stored until a task asks.
 
 use super::Executor;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// Sockets that are reported at once.
+/// Sockets reported at once.
 const EVENTS: usize = 64;
 /// The key of the bell among sockets.
 const BELL: u64 = u64::MAX;
@@ -42,7 +42,7 @@ impl Poller {
         Ok(Poller { epoll, bell, sources: Mutex::default(), serial: AtomicU32::new(0) })
     }
 
-    /// Space for what a wait brings.
+    /// Returns space for the events of a wait.
     pub fn events() -> Events {
         [EpollEvent::empty(); EVENTS]
     }
@@ -51,25 +51,25 @@ impl Poller {
         self.sources.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A descriptor that can be read when there is something that a wait would bring.
+    /// Returns a descriptor that is readable while events are pending.
     pub fn descriptor(&self) -> io::Result<OwnedFd> {
         self.epoll.0.try_clone()
     }
 
-    /// Wakes a thread that waits.
+    /// Wakes a waiting thread.
     pub fn ring(&self) {
         // It cannot be refused before it was rung 2^64 times.
         let _ = self.bell.write(1);
     }
 
-    /// Looks what there is, or waits until there is something; returns how much.
+    /// Polls for events; with `patiently`, blocks until an event comes. Returns the number of events.
     pub fn wait(&self, events: &mut Events, patiently: bool) -> usize {
         let timeout = if patiently { EpollTimeout::NONE } else { EpollTimeout::ZERO };
         // Only a signal interrupts it.
         self.epoll.wait(events, timeout).unwrap_or(0)
     }
 
-    /// Wakes the tasks that wait for this; returns whether the bell was rung.
+    /// Wakes the tasks waiting for these events; returns true if the bell was rung.
     pub fn deliver(&self, events: &[EpollEvent]) -> bool {
         let mut is_rung = false;
         for event in events {
@@ -110,7 +110,7 @@ impl Poller {
         }
     }
 
-    /// Forgets who waits for what: nobody will.
+    /// Drops every socket and its wakers, at the executor's end.
     pub fn forget(&self) {
         let sources = std::mem::take(&mut *self.sources());
         for source in sources.into_iter().flatten() {
@@ -131,7 +131,7 @@ enum Side {
 impl Side {
     const ALL: [Side; 2] = [Side::In, Side::Out];
 
-    /// Returns the events of interest. A closed connection can be read to its end, and readers and writers meet errors themselves.
+    /// Returns the events of interest. The end and errors of a connection are reported to readers and writers alike.
     fn flags(self) -> EpollFlags {
         let over = EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP;
         over | match self {
@@ -144,15 +144,15 @@ impl Side {
 #[derive(Default)]
 struct Waiting {
     waker: Option<Waker>,
-    /// Something changed since a task last asked.
+    /// A change happened since a task last asked.
     is_ready: bool,
     /// True if the peer has ended: readiness will not change any more.
     is_over: bool,
 }
 
-/// A socket, and who waits for it.
+/// A socket, and the wakers of waiting tasks.
 pub struct Source {
-    /// Its number among all, and its descriptor.
+    /// The serial number, and the descriptor.
     name: u64,
     stream: TcpStream,
     sides: Mutex<[Waiting; 2]>,
@@ -164,7 +164,7 @@ impl Source {
         .union(EpollFlags::EPOLLRDHUP)
         .union(EpollFlags::EPOLLET);
 
-    /// Notes a change, and wakes who waits for it.
+    /// Stores a change, and wakes the waiting tasks.
     fn happened(&self, what: EpollFlags) {
         let mut sides = self.sides();
         // What came before the end is reported together with it; more than one read may be needed to get there.
@@ -191,26 +191,26 @@ impl Source {
     }
 }
 
-/// A connection's socket for the tasks of an executor: one may wait to read, one to write.
+/// A connection's socket for the tasks of an executor: at most one task waits to read, and one to write.
 pub struct Socket {
     source: Arc<Source>,
     executor: Arc<Executor>,
 }
 
 impl Socket {
-    /// A socket for tasks of this executor.
+    /// Makes a socket for tasks of an executor.
     pub fn new(executor: &Arc<Executor>, stream: TcpStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         let source = executor.poller().add(stream)?;
         Ok(Socket { source, executor: Arc::clone(executor) })
     }
 
-    /// The same socket for tasks of another executor.
+    /// Makes a copy of the socket for tasks of an executor.
     pub fn for_tasks_of(&self, executor: &Arc<Executor>) -> io::Result<Self> {
         Socket::new(executor, self.source.stream.try_clone()?)
     }
 
-    /// A copy of its descriptor.
+    /// Returns a copy of the descriptor.
     pub fn descriptor(&self) -> io::Result<OwnedFd> {
         self.as_fd().try_clone_to_owned()
     }
@@ -228,17 +228,17 @@ impl Socket {
         Poll::Pending
     }
 
-    /// Waits until something can be read, or so it seems. Then it is to be read, once at least.
+    /// Waits until the socket seems readable. The caller then has to read at least once.
     pub async fn readable(&self) {
         poll_fn(|context| self.poll(Side::In, context)).await;
     }
 
-    /// Waits until something can be written, or so it seems: to be asked when a write was not taken whole.
+    /// Waits until the socket seems writable: for use after a partial write.
     pub async fn writable(&self) {
         poll_fn(|context| self.poll(Side::Out, context)).await;
     }
 
-    /// Reads what there is; none is the end, `WouldBlock` that there is nothing.
+    /// Reads received octets: 0 at the end of the connection, `WouldBlock` without octets.
     pub fn read(&self, space: &mut [u8]) -> io::Result<usize> {
         let read = (&self.source.stream).read(space);
         // What is still there is not reported again.
@@ -248,22 +248,22 @@ impl Socket {
         read
     }
 
-    /// Writes what is taken now.
+    /// Writes as many octets as the socket takes now.
     pub fn write(&self, octets: &[u8]) -> io::Result<usize> {
         (&self.source.stream).write(octets)
     }
 
-    /// The same of several slices, one behind the other.
+    /// Writes as many octets of several slices as the socket takes now.
     pub fn write_vectored(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         (&self.source.stream).write_vectored(slices)
     }
 
-    /// Runs what the running task has made ready, before that goes on.
+    /// Runs the task made ready by the running task, before the running task goes on.
     pub fn run_made_ready(&self) {
         self.executor.run_made_ready();
     }
 
-    /// Notifies the other side that nothing more comes.
+    /// Shuts down the sending direction.
     pub fn end(&self) {
         // It may be gone.
         let _ = self.source.stream.shutdown(Shutdown::Write);

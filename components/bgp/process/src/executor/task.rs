@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 /// To be run, or to be run once more.
 const WOKEN: u8 = 1;
-/// A thread runs it.
+/// A thread runs the task.
 const RUNNING: u8 = 2;
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -25,7 +25,7 @@ pub struct Task {
 }
 
 impl Task {
-    /// Makes a woken task that is in no queue yet.
+    /// Makes a woken task, not queued yet.
     pub fn new(executor: Weak<Executor>, work: impl Future<Output = ()> + Send + 'static) -> Arc<Self> {
         Arc::new(Task { executor, state: AtomicU8::new(WOKEN), work: Mutex::new(Some(Box::pin(work))) })
     }

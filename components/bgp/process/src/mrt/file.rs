@@ -1,4 +1,5 @@
-//! A file of a trace. Its calls may wait for the disk, so the event loop makes them on a thread for calls that wait ([`wait_for`]).
+//! A file of a trace. Calls may wait for the disk, so the event loop makes the calls on a thread for blocking work
+//! ([`wait_for`]).
 
 use sluice_bgp::mrt::{FileName, FileSettings, MrtFailure, StoredFile, TraceKind, surplus};
 use std::fs::{self, File};
@@ -21,7 +22,7 @@ pub fn folder(files: &Path, kind: TraceKind) -> PathBuf {
     files.join(kind.name())
 }
 
-/// A file that is being written.
+/// An unfinished file.
 pub struct TraceFile {
     folder: PathBuf,
     name: FileName,
@@ -31,7 +32,7 @@ pub struct TraceFile {
 }
 
 impl TraceFile {
-    /// Makes a file, and its folder if there is none.
+    /// Makes a file, and the folder if missing.
     ///
     /// # Errors
     /// If the system refuses.
@@ -42,7 +43,7 @@ impl TraceFile {
         Ok(TraceFile { folder, name, settings, file, octets: 0 })
     }
 
-    /// Makes a file that replaces none: where there is a file of this time, the new one has the time of the next second without a file.
+    /// Makes a file without replacing a file: the name has the first second from `name` on without a file.
     ///
     /// # Errors
     /// If the system refuses.
@@ -58,7 +59,7 @@ impl TraceFile {
         TraceFile::create(folder, name, settings)
     }
 
-    /// Writes records, all or an error.
+    /// Writes records completely, or returns an error.
     ///
     /// # Errors
     /// If the system refuses, or the file would be too large.
@@ -72,7 +73,7 @@ impl TraceFile {
         Ok(())
     }
 
-    /// Removes what was written of records that are not whole.
+    /// Removes incomplete records.
     ///
     /// # Errors
     /// If the system refuses.
@@ -85,17 +86,17 @@ impl TraceFile {
         self.octets.saturating_add(octets as u64) <= self.settings.octets()
     }
 
-    /// Returns the name that the whole file has.
+    /// Returns the name of the finished file.
     pub const fn name(&self) -> FileName {
         self.name
     }
 
-    /// Returns the octets that were written.
+    /// Returns the number of written octets.
     pub const fn octets(&self) -> u64 {
         self.octets
     }
 
-    /// Gives the whole file its name, once its octets are on the disk.
+    /// Writes the file to the disk, and then renames the file to the final name.
     ///
     /// # Errors
     /// If the system refuses.
@@ -106,14 +107,14 @@ impl TraceFile {
             .map_err(|error| MrtFailure::Rename(error.to_string()))
     }
 
-    /// Removes the file: it is not whole.
+    /// Removes the unfinished file.
     pub fn discard(self) {
         // What cannot be removed is removed before the next file is made.
         let _ = fs::remove_file(self.folder.join(self.name.part().to_string()));
     }
 }
 
-/// Returns the files of a kind in its folder; no files if there is no folder.
+/// Returns the files of a kind in a folder; empty without the folder.
 ///
 /// # Errors
 /// If the folder cannot be read.
@@ -130,7 +131,7 @@ pub fn stored(folder: &Path, kind: TraceKind) -> Result<Vec<StoredFile>, MrtFail
     Ok(entries.flatten().filter_map(file).collect())
 }
 
-/// Removes files that are not whole: those of a process that was ended.
+/// Removes unfinished files of an earlier process.
 ///
 /// # Errors
 /// If the system refuses.
@@ -139,8 +140,8 @@ pub fn remove_parts(folder: &Path, kind: TraceKind) -> Result<(), MrtFailure> {
     parts.into_iter().try_for_each(|name| remove(folder, name))
 }
 
-/// Gives files that a process left behind their names as whole files: what is in them was received, and readers stop at a record that is
-/// not whole.
+/// Renames unfinished files of an earlier process to final names: the messages were received, and readers stop at an incomplete
+/// record.
 ///
 /// # Errors
 /// If the system refuses.

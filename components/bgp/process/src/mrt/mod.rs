@@ -1,7 +1,8 @@
-//! Traces in files (MRT, RFC 6396): a task for each kind of trace that is configured.
+//! Traces in files (MRT, RFC 6396): a task for each configured kind of trace.
 //!
-//! A task waits for the time at which the next file begins, and writes the file ([`table`], [`updates`]). What may wait for the disk runs on a thread of
-//! its own ([`file`]), one call at a time for each task. A file that cannot be written is reported, and the task goes on with the next file.
+//! A task waits for the time of the next file, and writes the file ([`table`], [`updates`]). Calls to the disk run on a thread
+//! for blocking work ([`file`]), one call at a time for each task. A failed file is reported, and the task goes on with the next
+//! file.
 
 mod file;
 pub mod recording;
@@ -44,11 +45,11 @@ pub struct TraceStatus {
     pub routes: u64,
     /// Messages in whole files so far.
     pub messages: u64,
-    /// Messages so far that are in no file.
+    /// Messages so far missing in the files.
     pub lost: u64,
     /// Octets of whole files so far.
     pub octets: u64,
-    /// Files that could not be written so far.
+    /// Failed files so far.
     pub failures: u64,
     /// The reason why the latest file could not be written, in words; empty if the latest file is whole.
     pub problem: String,
@@ -71,12 +72,12 @@ impl Entry {
     }
 }
 
-/// The traces that the process writes.
+/// The traces of the process.
 #[derive(Default)]
 pub struct MrtSide {
     wanted: RefCell<MrtSettings>,
     traces: RefCell<BTreeMap<TraceKind, Entry>>,
-    /// The messages that readers recorded and no file has yet.
+    /// The messages recorded by readers and not written yet.
     pub recording: Arc<Recording>,
 }
 
@@ -86,7 +87,7 @@ impl MrtSide {
         self.wanted.replace(settings);
     }
 
-    /// Begins the traces that are configured, and ends those that are configured otherwise by now, or no more.
+    /// Begins configured traces, and ends traces with changed or removed configuration.
     pub fn start(&self, process: &Weak<BgpProcess>) {
         let wanted = *self.wanted.borrow();
         let mut traces = self.traces.borrow_mut();
@@ -129,7 +130,7 @@ impl MrtSide {
         }
     }
 
-    /// Ends all traces, and waits until their files are whole or removed.
+    /// Ends the traces, and waits until the files are finished or removed.
     pub async fn end(&self) {
         let tasks: Vec<JoinHandle<()>> = self.traces.take().into_values().map(Entry::end).collect();
         for task in tasks {
@@ -137,13 +138,13 @@ impl MrtSide {
         }
     }
 
-    /// Returns the traces and their states.
+    /// Returns the traces and states.
     pub fn traces(&self) -> Vec<(TraceKind, FileSettings, TraceStatus)> {
         let traces = self.traces.borrow();
         traces.iter().map(|(kind, entry)| (*kind, entry.settings, entry.status.borrow().clone())).collect()
     }
 
-    /// Returns what is wrong with traces, in words.
+    /// Returns the problems of traces, in words.
     pub fn problems(&self) -> Vec<String> {
         let traces = self.traces.borrow();
         let problem = |(kind, entry): (&TraceKind, &Entry)| {
@@ -193,7 +194,7 @@ impl Running {
         file::folder(FILES.as_ref(), self.kind)
     }
 
-    /// Waits for the time at which the next file begins; `None` if the task is to end.
+    /// Waits for the time of the next file; `None` if the task is to end.
     async fn wait(&self, stop: &mut watch::Receiver<bool>) -> Option<u64> {
         tokio::select! {
             _ = stop.wait_for(|stopped| *stopped) => None,
@@ -201,7 +202,7 @@ impl Running {
         }
     }
 
-    /// Returns the time at which the next file begins, when that time has come.
+    /// Waits for the time of the next file, and returns the time.
     async fn due(&self) -> u64 {
         let mut due = next_time(seconds(), self.interval);
         loop {
@@ -232,7 +233,7 @@ impl Running {
         }
     }
 
-    /// Notes a file that could not be written. The same failure is reported once.
+    /// Notes a failed file. A repeated failure is reported once.
     fn failed(&self, failure: MrtFailure) {
         let text = failure.to_string();
         let is_new = {

@@ -1,5 +1,5 @@
-//! The messages on their way from readers to a file. Readers are on many threads and never wait for the disk: what finds no room is counted
-//! as lost.
+//! The queue of messages from readers to a file. Readers are on many threads and never wait for the disk: messages without room
+//! are counted as lost.
 
 use sluice_bgp::mrt::{RecordedMessages, RecordedSession};
 use sluice_bgp::state::State;
@@ -10,12 +10,12 @@ use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 use tokio::sync::Notify;
 
-/// The most octets of messages that wait for the disk. A full table of the Internet from one neighbor has about six times as many.
+/// The most octets of messages waiting for the disk. A full table of the Internet from one neighbor has about six times as many.
 const MOST_WAITING: usize = 32 << 20;
-/// Octets that an entry takes beside its messages.
+/// Octets of an entry without messages.
 const ENTRY: usize = size_of::<Recorded>();
 
-/// Something that happened in a session.
+/// Messages of a session, or a change of its state.
 pub struct Recorded {
     /// The time, in microseconds since 1970.
     pub time: u64,
@@ -23,13 +23,13 @@ pub struct Recorded {
     pub peer: IpAddr,
     /// The session; `None` if the session is not up.
     pub session: Option<RecordedSession>,
-    /// What happened.
+    /// The content.
     pub what: What,
 }
 
 /// The content of a record.
 pub enum What {
-    /// Messages that the neighbor sent.
+    /// Messages of the neighbor.
     Messages(RecordedMessages),
     /// A change of the session's state.
     Change(State, State),
@@ -82,12 +82,12 @@ impl Recording {
         self.is_on.store(on, Ordering::Relaxed);
     }
 
-    /// Lets readers leave messages, or counts what readers have as lost.
+    /// Opens the queue for messages of readers, or closes the queue: later messages are counted as lost.
     pub fn set_closed(&self, is_closed: bool) {
         self.lock().is_closed = is_closed;
     }
 
-    /// Puts something at the end of the queue, or counts it as lost.
+    /// Queues a record, or counts the record as lost.
     pub fn push(&self, recorded: Recorded) {
         let mut queue = self.lock();
         let octets = queue.octets.saturating_add(recorded.octets());

@@ -1,5 +1,5 @@
-//! A file with a dump of the table. The dump is read slice by slice: a slice is read when the one before is written, so a slow disk holds
-//! back neither tables nor neighbors, and one slice is in memory at a time.
+//! A file with a dump of the table. The dump is read slice by slice, each slice after the write of the previous slice, so a slow
+//! disk holds back neither tables nor neighbors, and memory holds a single slice.
 
 use super::file::{TraceFile, remove_surplus, wait_for};
 use super::{Running, Size};
@@ -8,7 +8,7 @@ use sluice_bgp::mrt::{FileName, MrtFailure};
 use tokio::sync::watch;
 
 impl Running {
-    /// Writes the dump of this time, in seconds since 1970. Returns its size; `None` if the task is to end.
+    /// Writes the dump of a time, in seconds since 1970. Returns the size; `None` if the task is to end.
     pub(super) async fn table(
         &self,
         time: u64,

@@ -1,5 +1,5 @@
-//! Files with the messages of neighbors. A file begins where the one before ended, so that together they have everything. Records are written
-//! in pieces as they come; while a piece is written, messages wait in the queue ([`Recording`]).
+//! Files with the messages of neighbors. A file begins at the end of the previous file, so the files together are complete.
+//! Records are written in pieces; during a write, messages wait in the queue ([`Recording`]).
 
 use super::file::{TraceFile, adopt_parts, remove_surplus, wait_for};
 use super::recording::{Recorded, Recording, What};
@@ -12,17 +12,17 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// Octets of records that are written at once.
+/// Octets of records in one write.
 const PIECE: usize = 256 << 10;
 
-/// Records and messages that are in no file yet.
+/// Records and messages not in a file yet.
 #[derive(Default)]
 struct Waiting {
-    /// Records that are written next.
+    /// The next records to write.
     piece: Vec<u8>,
     /// The number of messages in the piece.
     messages: u64,
-    /// What comes after the piece.
+    /// The messages after the piece.
     all: VecDeque<Recorded>,
 }
 
@@ -33,14 +33,14 @@ impl Waiting {
     }
 }
 
-/// A file, and the size of what is in it.
+/// A file, and the size of the contents.
 struct Open {
     file: TraceFile,
     size: Size,
 }
 
 impl Running {
-    /// Writes messages until the task is to end. `before` is the task that wrote them by another configuration.
+    /// Writes messages until the task is to end. `before` is the task of the previous configuration.
     pub(super) async fn updates(
         self,
         before: Option<JoinHandle<()>>,
@@ -76,7 +76,7 @@ impl Running {
         recording.take();
     }
 
-    /// Writes a file, until the next one is due or the file has no room. Returns true if the task is to end.
+    /// Writes a file, until the next file is due or the file is full. Returns true if the task is to end.
     async fn file(
         &self,
         waiting: &mut Waiting,
@@ -104,8 +104,8 @@ impl Running {
         Ok(is_stopped)
     }
 
-    /// Writes messages as they come. Returns true if the task is to end, false if the next file is due. Leaves the file in `open` unless the
-    /// thread that wrote was lost.
+    /// Writes arriving messages. Returns true if the task is to end, false if the next file is due. Leaves the file in `open`
+    /// unless the writing thread was lost.
     async fn fill(
         &self,
         open: &mut Option<Open>,
@@ -132,7 +132,7 @@ impl Running {
         }
     }
 
-    /// Writes everything that the queue has. Returns false if the file has no room for more: the rest is for the next file.
+    /// Writes the queue's messages. Returns false if the file is full: the rest is for the next file.
     async fn write(
         &self,
         open: &mut Option<Open>,
@@ -159,7 +159,7 @@ impl Running {
         }
     }
 
-    /// Makes records of what waits, up to a piece, unless there is a piece.
+    /// Makes records of waiting messages, up to a piece, unless a piece is waiting.
     fn fill_piece(&self, waiting: &mut Waiting) -> Result<(), MrtFailure> {
         if !waiting.piece.is_empty() {
             return Ok(());
@@ -174,7 +174,7 @@ impl Running {
         Ok(())
     }
 
-    /// Writes the records of what happened in a session. Returns the number of messages and changes.
+    /// Writes the records of messages or of a change of state. Returns the number of messages and changes.
     fn records(&self, writer: &mut Writer, recorded: &Recorded) -> Result<u64, MrtFailure> {
         let session = recorded.session.unwrap_or_else(|| self.opening(recorded));
         let written = match &recorded.what {
@@ -184,7 +184,7 @@ impl Running {
         written.map_err(|_| MrtFailure::Time)
     }
 
-    /// Returns the session of a neighbor that is not up, as the configuration has it.
+    /// Returns the session of a neighbor without an established session, from the configuration.
     fn opening(&self, recorded: &Recorded) -> RecordedSession {
         let process = self.process.upgrade();
         let known = process.as_ref().and_then(|process| {
@@ -197,7 +197,7 @@ impl Running {
         RecordedSession::opening(recorded.peer, peer_as, local_as, None)
     }
 
-    /// Counts and reports messages that are in no file: those that found no room in the queue, and `more`.
+    /// Counts and reports messages missing in the files: the queue's lost messages, and `more`.
     fn count_lost(&self, recording: &Recording, more: u64) {
         let lost = recording.take_lost() + more;
         if lost > 0 {

@@ -1,4 +1,4 @@
-//! Talking to the RIB: best routes to it in batches as it takes them, questions about next hops and their answers.
+//! The RIB's client: sends best routes in batches as the RIB takes them, and asks about next hops.
 
 use crate::BgpProcess;
 use crate::exchange::messages::{ControlMessage, Routes};
@@ -28,7 +28,7 @@ const NOTE_PAUSE: Duration = Duration::from_millis(200);
 const PATIENCE: Duration = Duration::from_secs(2);
 
 impl BgpProcess {
-    /// Returns true if neighbors are to be notified that this router restarts: the RIB has kept the routes of the process before.
+    /// Returns true if neighbors are to be notified of a restart: the RIB has kept the previous process's routes.
     pub(crate) async fn is_restarted(&self, settings: &Settings) -> bool {
         if !settings.announces_restarts() {
             return false;
@@ -37,7 +37,7 @@ impl BgpProcess {
         settings.is_restarted(kept.map_or(0, |kept| kept.routes))
     }
 
-    /// Passes the note of the process before on: the neighbors with a session when it ended.
+    /// Passes on the previous process's note: the neighbors with a session at the process's end.
     pub(crate) fn learn_sessions_of_before(&self) {
         let before = self.origin.kept_so_far().and_then(|kept| session_note::read(&kept.note));
         if let Some(before) = before {
@@ -51,8 +51,8 @@ pub struct RibSide {
     client: rib::RibClient,
     questions: RefCell<Questions>,
     asked: Notify,
-    /// Batches of tables for the RIB: at most one for each family and table. When a batch is sent, the table is asked for more, or later if
-    /// the RIB has no consumers.
+    /// Batches of tables for the RIB: at most one for each family and table. After a batch the table is asked for the next batch,
+    /// with a delay if the RIB has no consumers.
     batches: RefCell<VecDeque<(usize, Routes)>>,
     changed: Notify,
     announced: Notify,
@@ -80,7 +80,7 @@ impl RibSide {
         }
     }
 
-    /// Asks, after what was asked before.
+    /// Queues a question behind earlier questions.
     pub fn ask(&self, question: Question) {
         self.questions.borrow_mut().ask(question);
         self.asked.notify_one();
@@ -100,38 +100,38 @@ impl RibSide {
         self.changed.notify_one();
     }
 
-    /// Notes that a RIB registered this origin: it answers questions.
+    /// Notes a RIB that registered this origin and answers questions.
     pub fn rib_started(&self) {
         self.questions.borrow_mut().rib_started();
     }
 
-    /// Notes that the RIB died: what it was asked is void.
+    /// Notes the RIB's death: its questions are void.
     pub fn rib_died(&self) {
         self.questions.borrow_mut().rib_died();
     }
 
-    /// The process ends: the RIB is sent nothing more.
+    /// Stops sending to the RIB, at the process's end.
     pub fn stop(&self) {
         self.stopped.set(true);
     }
 
-    /// Looks whether everything is announced now.
+    /// Wakes [`refresh`] to check for complete announcements.
     pub fn announced(&self) {
         self.announced.notify_one();
     }
 
-    /// Has the RIB remember other neighbors for the next process.
+    /// Updates the RIB's note of neighbors for the next process.
     pub fn sessions_changed(&self) {
         self.sessions_changed.notify_one();
     }
 
-    /// Notes that the RIB invalidated the answer for `prefix`.
+    /// Notes an invalidated answer of the RIB for `prefix`.
     pub fn invalidated(&self, prefix: AnyPrefix) {
         self.questions.borrow_mut().invalidated(prefix);
     }
 }
 
-/// Sends best routes as long as the process lives: a batch of a table when there is room for one.
+/// Sends best routes while the process runs: a batch of a table when the RIB has room.
 pub async fn pump(process: Rc<BgpProcess>) {
     let side = &process.rib;
     loop {
@@ -163,7 +163,7 @@ pub async fn pump(process: Rc<BgpProcess>) {
     }
 }
 
-/// Notifies the RIB when everything is announced, if it waits for that.
+/// Notifies a waiting RIB when every route is announced.
 pub async fn refresh(process: Rc<BgpProcess>) {
     let side = &process.rib;
     loop {
@@ -218,7 +218,7 @@ fn record<P: Sharded>(point: &Point, batch: &RouteBatch<P>) {
     }
 }
 
-/// Leaves a note at the RIB of the neighbors that the next process should wait for, as long as the process lives.
+/// Keeps a note at the RIB while the process runs: the neighbors for which the next process should wait.
 pub async fn remember(process: Rc<BgpProcess>) {
     // The note of the process before is read first.
     process.origin.kept().await;
@@ -233,7 +233,7 @@ pub async fn remember(process: Rc<BgpProcess>) {
     }
 }
 
-/// Asks the RIB about next hops as long as the process lives: questions in order, as many at a time as there are.
+/// Asks the RIB about next hops while the process runs: every queued question in a call, in order.
 pub async fn ask(process: Rc<BgpProcess>, instance: String) {
     let side = &process.rib;
     loop {

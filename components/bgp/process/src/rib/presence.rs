@@ -1,4 +1,4 @@
-//! Asking the RIB whether it has routes, for policies and networks that depend on them.
+//! Asks the RIB about the presence of routes, for policies and networks that depend on routes.
 
 use crate::{BgpProcess, Component, Served};
 use sluice_base::IpPrefix;
@@ -18,7 +18,7 @@ use tracing::warn;
 /// Questions in a call.
 const MOST_AT_ONCE: usize = 1024;
 
-/// The time after which a RIB that did not answer is asked again.
+/// The time after which a RIB without an answer is asked again.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 /// The process's questions about the presence of routes.
@@ -46,7 +46,7 @@ impl PresenceSide {
         }
     }
 
-    /// Asks questions, or takes them back. Without a RIB nothing is asked: control asks a new RIB everything again.
+    /// Asks or withdraws questions. Without a RIB no question is queued: control asks a new RIB every question again.
     pub fn ask(&self, questions: Vec<PresenceQuestion>, are_asked: bool) {
         if self.is_rib_alive.get() {
             self.queued.borrow_mut().extend(questions.into_iter().map(|question| (question, are_asked)));
@@ -54,19 +54,19 @@ impl PresenceSide {
         }
     }
 
-    /// Asks questions again, before what was queued meanwhile: one of them may have been taken back. To ask twice has no effect.
+    /// Puts questions before the queued questions again: a queued entry may withdraw a question. Asking twice has no effect.
     fn ask_again(&self, questions: Vec<PresenceQuestion>) {
         let again = questions.into_iter().map(|question| (question, true));
         self.queued.borrow_mut().splice(..0, again);
     }
 
-    /// Notes that a RIB answers questions.
+    /// Notes a RIB that answers questions.
     pub fn rib_started(&self) {
         self.forget();
         self.is_rib_alive.set(true);
     }
 
-    /// Notes that the RIB died. What it said last holds on.
+    /// Notes the RIB's death. The latest answers stay in force.
     pub fn rib_died(&self) {
         self.forget();
         self.is_rib_alive.set(false);
@@ -86,7 +86,7 @@ impl PresenceSide {
             .map(|why| format!("the RIB does not say which routes are present: {why}"))
     }
 
-    /// Takes the next questions of one kind: asked or taken back, and the routes that count.
+    /// Takes the next questions of a kind: asked or withdrawn, with the same scope.
     fn next(&self) -> Option<(Vec<PresenceQuestion>, bool)> {
         let mut queued = self.queued.borrow_mut();
         let (first, is_asked) = *queued.first()?;
@@ -97,7 +97,7 @@ impl PresenceSide {
         Some((queued.drain(..count).map(|(question, _)| question).collect(), is_asked))
     }
 
-    /// Returns the answers that are newer than those of before.
+    /// Returns the answers newer than the known answers.
     fn news(
         &self,
         presences: &[rib::Presence],

@@ -1,4 +1,4 @@
-//! Redistribution into BGP: the RIB's routes of the configured origins, on their way to control.
+//! Redistribution into BGP: passes the RIB's routes of the configured origins to control.
 
 use crate::{BgpProcess, Served};
 use sluice_base::{Address, AnyPrefix, NextHop};
@@ -10,7 +10,7 @@ use sluice_xrl::idl::rib::v1 as rib;
 use sluice_xrl::{CallContext, XrlError};
 
 impl BgpProcess {
-    /// Subscribes to the configured origins, and to no others.
+    /// Subscribes to exactly the configured origins.
     pub(crate) fn set_redistribution(&self, settings: &Settings) {
         let origins = settings.redistribute.iter().map(|entry| entry.origin.clone());
         self.redistribution.set_origins(origins.collect());
@@ -32,7 +32,7 @@ impl BgpProcess {
     }
 }
 
-/// Returns a route of the RIB as control takes it.
+/// Returns a route of the RIB in control's form.
 fn redistributed(route: &SubscribedRoute, interfaces: &InterfaceTable) -> RedistributedRoute {
     let hop: Option<&NextHop<Address>> = route.set.forwarding.next_hops().first();
     let interface = hop.and_then(|hop| interfaces.get(hop.interface?));

@@ -8,7 +8,7 @@ use sluice_bgp::speaker::AggregateView;
 use sluice_bgp::table::{Sharded, Table};
 use sluice_xrl::XrlError;
 
-/// The most contributors that an explanation names.
+/// The most contributors named in an explanation.
 const NAMED: usize = 8;
 
 impl BgpProcess {
@@ -18,7 +18,7 @@ impl BgpProcess {
         Ok(all.into_iter().map(message).collect())
     }
 
-    /// Returns the number of routes that contribute to the aggregate of a prefix, and the first of them.
+    /// Returns the number of contributors to the aggregate of a prefix, and the first contributors.
     pub(crate) async fn contributors<P: Sharded>(&self, prefix: P) -> Result<(u32, Vec<String>), XrlError> {
         let is_aggregate =
             |view: &AggregateView| AnyPrefix::from(view.config.prefix) == AnyPrefix::of(prefix);

@@ -33,7 +33,7 @@ pub(crate) fn capability(capability: &Capability, codes: &FamilyCodes) -> String
     }
 }
 
-/// Returns the name of a capability that the router does not use (IANA, BGP Capability Codes).
+/// Returns the name of a capability without use in the router (IANA, BGP Capability Codes).
 fn capability_name(code: u8) -> Option<&'static str> {
     Some(match code {
         3 => "outbound-route-filtering",
@@ -58,7 +58,7 @@ fn capability_name(code: u8) -> Option<&'static str> {
     })
 }
 
-/// Returns what a session uses because both sides offer it, in words.
+/// Returns the capabilities offered by both sides and used in a session, in words.
 pub(crate) fn agreed(negotiated: &Negotiated) -> Vec<String> {
     let of = |what: &str, families: Families| {
         let names: Vec<String> = families.iter().map(|family| family.to_string()).collect();

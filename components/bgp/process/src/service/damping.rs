@@ -1,4 +1,4 @@
-//! Routes that come and go, as operators ask for them.
+//! Answers to operators about damped routes.
 
 use super::Answer;
 use crate::BgpProcess;
@@ -11,7 +11,7 @@ use sluice_bgp::table::Table;
 use sluice_process::clock;
 use sluice_xrl::XrlError;
 
-/// The routes of a family and a table in a reply that asks for no other number.
+/// The default number of routes of a family and a table in a reply.
 const DEFAULT_LIMIT: usize = 1000;
 
 /// Marks a path as suppressed by flap damping.
@@ -20,7 +20,7 @@ pub(crate) fn suppressed(left: Duration) -> String {
     format!("flap damping (RFC 2439): suppressed for {} min {} s more", seconds / 60, seconds % 60)
 }
 
-/// Adds a family's routes that come and go to a reply.
+/// Adds a family's damped routes to a reply.
 struct AddDamped<'a> {
     process: &'a BgpProcess,
     request: &'a pb::GetDampedRequest,
@@ -36,7 +36,7 @@ impl<'a> FamilyVisitor for AddDamped<'a> {
 }
 
 impl BgpProcess {
-    /// Returns routes that come and go, and their counts.
+    /// Returns damped routes and their counts.
     pub(crate) async fn damped(
         &self,
         request: &pb::GetDampedRequest,

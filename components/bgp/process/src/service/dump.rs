@@ -1,8 +1,8 @@
-//! Dumps of the table as MRT records (RFC 6396, section 4.3): the routes of all neighbors as they came, before import policy.
+//! Dumps of the table as MRT records (RFC 6396, section 4.3): the routes of neighbors as received, before import policy.
 //!
-//! A client asks for slice after slice, so that a dump of the Internet's table neither stalls a table nor fills memory. Routes that change
-//! meanwhile are in the dump as they are when their slice is read. Peers have the position of their number plus one: that stays the same
-//! when neighbors come and go during a dump. Position 0 is this router. The time of arrival is not stored: routes have the time of the dump.
+//! A client asks for slice after slice, so a dump of the Internet's table neither stalls a table nor fills memory. The dump has
+//! each route as of the reading of the slice. A peer's position is the peer's number plus one, unchanged when neighbors come and
+//! go during a dump. Position 0 is the router itself. The time of arrival is not stored: routes have the time of the dump.
 
 use crate::BgpProcess;
 use crate::idl::bgp::v1 as pb;
@@ -22,7 +22,7 @@ use tracing::warn;
 /// Prefixes of a slice.
 const SLICE: usize = 1024;
 
-/// The position of this router among the peers.
+/// The router's own position among the peers.
 const OWN: u16 = 0;
 
 /// A place in a dump: the family, the table and the place in the table.
@@ -49,7 +49,7 @@ impl Slice {
         1 + ((self.is_ipv6 as u64) << 56 | (self.table as u64) << 32 | self.place as u64)
     }
 
-    /// Returns the slice after this one; `None` at the end. `next` is the place to go on from in the table.
+    /// Returns the next slice; `None` at the end. `next` is the table's place to go on from.
     fn after(self, next: Option<u32>, tables: usize) -> Option<Self> {
         match next {
             Some(place) => Some(Slice { place, ..self }),
@@ -98,7 +98,7 @@ impl BgpProcess {
     }
 }
 
-/// Returns the record of all peers.
+/// Returns the record of the peers.
 fn peers(control: &Control, time: u32) -> Vec<u8> {
     let none = Peer { router_id: RouterId(0), address: IpAddr::V4(Ipv4Addr::UNSPECIFIED), asn: Asn(0) };
     let mut peers = vec![none];
@@ -119,7 +119,7 @@ fn peers(control: &Control, time: u32) -> Vec<u8> {
     writer.take()
 }
 
-/// Returns the position of a peer in the dump; `None` for a route that is of no neighbor and not in dumps.
+/// Returns the position of a peer in the dump; `None` for a route without a neighbor, which dumps leave out.
 fn position(peer: PeerIndex) -> Option<u16> {
     match peer {
         PeerIndex::DEFAULT => None,
@@ -166,7 +166,7 @@ fn records<P: Sharded>(table: &Table, place: u32, time: u32, mut sequence: u32) 
     Records { octets: writer.take(), sequence, routes: count, next }
 }
 
-/// Returns the attributes of a path as it came, with the next hop in its place.
+/// Returns the received attributes of a path, with the next hop in place.
 fn attributes(path: &PathView, is_ipv4: bool) -> Vec<u8> {
     let (next_hop, octets) = match &path.received {
         Some(came) => (&came.next_hop, &came.attributes),

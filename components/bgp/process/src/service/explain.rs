@@ -1,4 +1,4 @@
-//! Answers to "why": the paths of a prefix, and what each neighbor is sent of it.
+//! Answers to "why": the paths of a prefix, and the routes sent to each neighbor.
 
 use super::Answer;
 use super::aggregates::covering;
@@ -15,7 +15,7 @@ use sluice_validation::AnyVrp;
 use sluice_xrl::{XrlError, convert};
 use std::net::IpAddr;
 
-/// A path that a neighbor is not sent beside others: its sender, its received identifier, and the reason.
+/// A path not sent to a neighbor with ADD-PATH: the sender, the received identifier, and the reason.
 type PathNotSent = (PeerIndex, Option<u32>, NotSent);
 
 /// Explains a prefix of a family.
@@ -33,7 +33,7 @@ impl<'a> FamilyVisitor for Explain<'a> {
 }
 
 impl BgpProcess {
-    /// Explains a prefix of one family.
+    /// Explains a family's prefix.
     async fn explain<P: Sharded>(&self, request: &pb::ExplainRequest) -> Result<pb::ExplainReply, XrlError> {
         let prefix: P = convert::prefix(request.net.as_ref())?;
         let to: Vec<(IpAddr, PeerIndex)> = match request.to.as_str() {
@@ -91,7 +91,7 @@ impl BgpProcess {
         Ok(pb::ExplainReply { validated, payloads, aggregates, contributors, contributing, ..reply })
     }
 
-    /// Returns the validated ROA payloads that cover a prefix, and true if there are data.
+    /// Returns the validated ROA payloads covering a prefix, and true if data are known.
     fn payloads(&self, prefix: Option<IpPrefix>) -> (bool, Vec<pb::Payload>) {
         let Some(table) = self.validation.table() else { return (false, Vec::new()) };
         let payload = |vrp: AnyVrp| pb::Payload {
@@ -120,7 +120,7 @@ impl BgpProcess {
         Some(message)
     }
 
-    /// Describes a cause. A session that is down has a reason of its own.
+    /// Describes a cause, with the reason if the session is down.
     fn in_words(&self, neighbor: IpAddr, cause: &NotSent) -> String {
         let reason = match cause {
             NotSent::NoSession => {

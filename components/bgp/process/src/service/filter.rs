@@ -1,4 +1,4 @@
-//! The routes that operators ask for: by neighbor, AS path, community.
+//! Filters for requests of operators: by AS path and community.
 
 use crate::idl::bgp::v1 as pb;
 use crate::values::as_path;
@@ -8,7 +8,7 @@ use sluice_bgp::wire::attribute::code;
 use sluice_xrl::XrlError;
 use thiserror::Error;
 
-/// Communities that have a name (IANA, "BGP Well-known Communities").
+/// Communities with a name (IANA, "BGP Well-known Communities").
 const NAMED: [(&str, u32); 6] = [
     ("graceful-shutdown", 0xffff_0000),
     ("blackhole", 0xffff_029a),
@@ -18,7 +18,7 @@ const NAMED: [(&str, u32); 6] = [
     ("no-peer", 0xffff_ff04),
 ];
 
-/// A community to look for, as it stands in its attribute.
+/// A community to look for, as encoded in the attribute.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Community {
     code: u8,
@@ -124,7 +124,7 @@ enum PathExpressionError {
     Regex(#[from] regex::Error),
 }
 
-/// Reads an expression over the text of an AS path. `_` stands for any border of a number, as in the expressions of other routers.
+/// Reads an expression over the text of an AS path. `_` stands for any border of a number, as in widespread routers' expressions.
 fn path_expression(text: &str) -> Result<Regex, PathExpressionError> {
     let mut before = ' ';
     for character in text.chars() {

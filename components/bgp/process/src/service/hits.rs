@@ -10,7 +10,7 @@ use sluice_bgp::table::Table;
 use sluice_xrl::XrlError;
 use std::sync::Arc;
 
-/// Entries, paths and update groups of a table that are looked at before other work has its turn: a few milliseconds.
+/// Entries, paths and update groups of a table in a slice, after which other work has its turn: a few milliseconds.
 const SLICE: usize = 4096;
 
 /// Returns the uses of a policy in a family.
@@ -28,7 +28,7 @@ impl<'a> FamilyVisitor for PolicyUses<'a> {
 }
 
 impl BgpProcess {
-    /// Returns the uses of a policy in one family that have routes, with the hits of each term.
+    /// Returns the uses of a policy with routes in a family, with the hits of each term.
     async fn policy_uses<P: Sharded>(&self, policy: &str) -> Result<Vec<pb::PolicyUse>, XrlError> {
         let policy: Arc<str> = policy.into();
         let tables = self.core().map_or(0, |core| core.post.tables.len());
@@ -67,7 +67,7 @@ impl BgpProcess {
         pb::PolicyUse { direction: direction.into(), neighbors, origin, group, ..pb::PolicyUse::default() }
     }
 
-    /// Returns the group of all these neighbors in the configuration; empty if they have none in common.
+    /// Returns the common group of neighbors in the configuration; empty without a common group.
     fn common_group(&self, peers: &[PeerIndex]) -> String {
         let group = |peer: &PeerIndex| {
             let group = |control: &sluice_bgp::speaker::Control| {

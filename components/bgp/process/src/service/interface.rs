@@ -1,4 +1,4 @@
-//! The interface that BGP serves: the core's views as messages.
+//! BGP's interface: the core's views as messages.
 
 use super::explain::Explain;
 use super::hits::PolicyUses;
@@ -33,7 +33,7 @@ impl BgpProcess {
         Ok(answers)
     }
 
-    /// Asks the table of this number, if there is one.
+    /// Asks the table of a number; `None` without the table.
     pub(crate) async fn ask<R: Send + 'static>(
         &self,
         number: usize,
@@ -48,7 +48,7 @@ impl BgpProcess {
 }
 
 impl BgpProcess {
-    /// Returns the families that operators are shown: those that a neighbor has, and those of IP.
+    /// Returns the families shown to operators: IP's, and every neighbor's.
     fn shown_families(&self) -> Families {
         let configured = |control: &Control| {
             let families = |address| control.neighbor_config(address).map(|config| config.families());
@@ -59,7 +59,7 @@ impl BgpProcess {
         Families::of(|family| family.row().id.ip().is_some() || configured.has(family))
     }
 
-    /// An address that is a neighbor's.
+    /// Reads the address of a neighbor.
     pub(crate) fn known(&self, text: &str) -> Result<IpAddr, XrlError> {
         let address = address(text)?;
         let known = self.read(|c| c.neighbor_config(address).is_some()).ok_or_else(not_configured)?;

@@ -1,9 +1,9 @@
 //! Routes for operators: filtered, in the order of prefixes, in pages.
 //!
-//! A table is a hash table and has no order. So the first page of a listing goes through the prefixes that are wanted, in slices that
-//! stall no table, and keeps the lowest ones that fill a page. The second page collects all that come after those, and sorts them on a
-//! thread that may take its time. Later pages look up the next prefixes of the listing; a prefix that is gone by then is left out. A few
-//! listings are kept, a few octets a prefix each.
+//! A table is a hash table and has no order. So the first page of a listing goes through the wanted prefixes, in slices short
+//! enough for the table, and keeps a page of the lowest prefixes. The second page collects every later prefix, and sorts the
+//! prefixes on a thread for blocking work. Later pages look up the next prefixes of the listing; a prefix without routes by then
+//! is left out. A few listings are kept, with a few octets for each prefix.
 
 use super::Answer;
 use super::filter::Filter;
@@ -24,25 +24,25 @@ use std::sync::Arc;
 /// The largest page of routes.
 const MAX_PAGE: usize = 10_000;
 
-/// Places of a table that are looked at before other work has its turn.
+/// Places of a table in a slice, after which other work has its turn.
 const SLICE: u32 = 16_384;
 
-/// Listings that are kept for their readers; the oldest makes room.
+/// The most listings kept for clients; a new listing replaces the oldest.
 const LISTINGS: usize = 8;
 
-/// The part of the routes that a request is about.
+/// The selection of routes by a request.
 #[derive(Clone)]
 struct Wanted {
     received_from: Option<PeerIndex>,
     advertised_to: Option<PeerIndex>,
     verdict: pb::Verdict,
-    /// True if paths are shown as they came, before import policy.
+    /// True if paths are shown as received, before import policy.
     as_received: bool,
     filter: Arc<Filter>,
 }
 
 impl Wanted {
-    /// Returns the wanted part of a table's route: as it is sent, if the request is about what a neighbor is sent.
+    /// Returns the wanted part of a table's route: as sent, if the request selects routes sent to a neighbor.
     fn route<P: Sharded>(&self, table: &Table, route: RouteView<P>) -> Option<RouteView<P>> {
         let mut route = match self.advertised_to {
             Some(peer) => table.advertised_route(peer, route.prefix)?,
@@ -69,7 +69,7 @@ impl Wanted {
         (!route.paths.is_empty()).then_some(route)
     }
 
-    /// Adds the prefixes of a slice of a table that may be wanted to `found`. Returns the place to go on from.
+    /// Adds possibly wanted prefixes of a slice of a table to `found`. Returns the place of the next slice.
     fn list<P: Sharded>(&self, table: &Table, range: Range<P>, from: u32, found: &mut Vec<P>) -> Option<u32> {
         let shard = table.shard::<P>();
         let mut known: HashMap<u32, bool> = HashMap::new();
@@ -92,13 +92,13 @@ impl Wanted {
     }
 }
 
-/// The prefixes that a listing may have.
+/// The range of a listing's prefixes.
 #[derive(Clone, Copy)]
 struct Range<P> {
     inside: P,
-    /// Only prefixes behind this one.
+    /// Only prefixes behind `after`.
     after: Option<P>,
-    /// Only prefixes before this one.
+    /// Only prefixes before `before`.
     before: Option<P>,
 }
 
@@ -113,14 +113,14 @@ impl<P: Sharded> Range<P> {
 /// Prefixes in order.
 struct Listed<P> {
     prefixes: Vec<P>,
-    /// There are more, behind all of these.
+    /// More prefixes follow behind these.
     has_more: bool,
 }
 
 /// A [`Listed`] of either family, for the pages of one reader.
 type Listing = Arc<dyn Any + Send + Sync>;
 
-/// The listings that are being read.
+/// The listings read by clients at present.
 #[derive(Default)]
 pub(crate) struct Listings {
     all: RefCell<BTreeMap<u32, Listing>>,
@@ -161,7 +161,7 @@ impl BgpProcess {
         pb::Route { net: Some(convert::net(route.prefix)), paths: self.read(paths).unwrap_or_default() }
     }
 
-    /// Answers a request for routes of one family.
+    /// Answers a request for a family's routes.
     async fn routes<P: Sharded>(
         &self,
         request: &pb::GetRoutesRequest,
@@ -245,7 +245,7 @@ impl BgpProcess {
         })
     }
 
-    /// Returns the prefixes of a range that may be wanted, in order. With `most`, these are the lowest ones.
+    /// Returns possibly wanted prefixes of a range, in order. With `most`, returns only the lowest.
     async fn prefixes<P: Sharded>(
         &self,
         mut range: Range<P>,
@@ -281,7 +281,7 @@ impl BgpProcess {
         Ok(Listed { prefixes: sorted?, has_more })
     }
 
-    /// Returns the wanted routes of these prefixes, in their order.
+    /// Returns the wanted routes of `prefixes`, in the same order.
     async fn look_up<P: Sharded>(
         &self,
         prefixes: &[P],

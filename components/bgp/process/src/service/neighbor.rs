@@ -79,7 +79,7 @@ fn restart(view: &NeighborView, now: Instant) -> pb::NeighborRestart {
     }
 }
 
-/// Returns bounds as a message; `None` if there are none.
+/// Returns bounds as a message; `None` without a bound.
 fn bounds(bounds: MaximumPrefixes) -> Option<pb::MaximumPrefixes> {
     let action = match bounds.action() {
         LimitAction::Shutdown => pb::LimitAction::Shutdown,
@@ -95,7 +95,7 @@ fn bounds(bounds: MaximumPrefixes) -> Option<pb::MaximumPrefixes> {
     })
 }
 
-/// Returns a neighbor as a message; `closed` is the reason why it cannot connect to this router, if it cannot.
+/// Returns a neighbor as a message; `closed` is the reason why the neighbor cannot connect to the router, if any.
 pub(crate) fn neighbor(
     view: NeighborView,
     codes: &FamilyCodes,

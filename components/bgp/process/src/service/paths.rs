@@ -9,7 +9,7 @@ use sluice_bgp::shard::{Multipath, PathView, ReceivedView};
 use sluice_bgp::speaker::control::Control;
 use sluice_bgp::wire::attribute::code;
 
-/// A path as a message; `is_sent` if its attributes are those that a neighbor is sent.
+/// Returns a path as a message; `is_sent` if the attributes are those sent to a neighbor.
 pub(crate) fn path(view: PathView, is_sent: bool, control: &Control) -> pb::Path {
     let (resolution, interior_cost) = resolution(view.resolution);
     let mut path = pb::Path {
@@ -52,7 +52,7 @@ fn attribute_name(code: u8) -> String {
     code::name(code).map_or_else(|| code.to_string(), String::from)
 }
 
-/// A path as it came, before import policy.
+/// Returns a path as received, before import policy.
 fn received(came: ReceivedView) -> pb::Path {
     let mut path = pb::Path {
         next_hop: came.next_hop.address.to_string(),
@@ -64,7 +64,7 @@ fn received(came: ReceivedView) -> pb::Path {
     path
 }
 
-/// Fills in what the canonical octets of a set say.
+/// Fills in the canonical attributes of a set.
 fn put_attributes(canonical: &[u8], view: &View, path: &mut pb::Path) {
     let Private { weight, tags, rib_distance, is_blackhole, damping, .. } = Private::of(canonical);
     path.damping = damping.map_or_else(String::new, |damping| damping.to_string());

@@ -1,4 +1,4 @@
-//! The parts of tables, for operators: update groups, next hops, what waits.
+//! The parts of tables, for operators: update groups, next hops, queues.
 
 use super::Answer;
 use crate::BgpProcess;
@@ -71,7 +71,7 @@ impl BgpProcess {
     }
 }
 
-/// The update groups of a family, in the order in which the tables name them. A group has a part in each table.
+/// The update groups of a family, in the tables' order. A group has a part in each table.
 #[derive(Default)]
 struct Groups {
     all: Vec<pb::UpdateGroup>,
@@ -79,7 +79,7 @@ struct Groups {
 }
 
 impl Groups {
-    /// Adds a table's part of a group to the parts of other tables.
+    /// Adds a table's part of a group to earlier tables' parts.
     fn add(&mut self, part: pb::UpdateGroup) {
         let properties = [
             part.internal,

@@ -1,3 +1,3 @@
-//! Tables as tasks: what they are sent and send, and listings of their routes for operators.
+//! Tables as tasks, with their messages.
 
 pub mod table;

@@ -1,4 +1,4 @@
-//! A table as a task: messages in, messages out. It shares nothing; whoever wants something of it writes to it.
+//! A table as a task. Tasks share no state with a table: requests and results are messages.
 
 use crate::exchange::credit::Credit;
 use crate::exchange::messages::{Chunk, ControlMessage, PIECE, Routes};
@@ -18,19 +18,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-/// Batches that may wait for a table. Readers wait for room, and so do their neighbors.
+/// The most batches waiting for a table. With a full queue readers wait, and TCP slows the neighbors down.
 const WAITING: usize = 16;
 
 /// Routes in a batch for the RIB.
 pub const RIB_BATCH: usize = 4096;
 
-/// Rounds of other work after which the RIB has its turn, where nobody waits for what it is sent: neighbors do.
+/// Rounds of work before the RIB's turn, without consumers of the RIB's routes: neighbors come first.
 const RIB_ROUNDS: u32 = 256;
 
-/// The same where somebody waits for it: messages that wait may have routes for a neighbor that wait longer otherwise.
+/// Rounds of work before the RIB's turn, with consumers of the RIB's routes: queued messages may have routes for a neighbor.
 const CONSUMED_RIB_ROUNDS: u32 = 4;
 
-/// Messages that are read before writers have their turn.
+/// Messages read before the writers' turn.
 const BURST: usize = 8;
 
 type View = Box<dyn FnOnce(&Table) + Send>;
@@ -40,21 +40,21 @@ type MonitorReply = Result<Option<TableChunk>, MonitorVoid>;
 pub enum TableMessage {
     /// An order of control.
     Order(Order),
-    /// Batches that a reader read in a session.
+    /// Batches from a reader, in a session.
     Read(PeerIndex, SessionEpoch, Box<Batches>, OwnedSemaphorePermit),
-    /// The way out to a neighbor in its session: what there is for it goes there.
+    /// The send queue of a neighbor in its session.
     Writer(PeerIndex, SessionEpoch, Arc<SendQueue>),
-    /// A writer or the RIB can take more, which the table waited for.
+    /// A writer or the RIB has room again; the table waited for the room.
     Room,
-    /// A view of the table, which changes nothing.
+    /// A read-only request on the table.
     View(View),
     /// A request for a station's monitor, and its reply.
     Monitor(MonitorRequest, oneshot::Sender<MonitorReply>),
-    /// Somebody waits until all is decided by the RIB's answers and the RIB has been sent.
+    /// A request for a reply after every route is decided by the RIB's answers and sent to the RIB.
     Settle(oneshot::Sender<()>),
-    /// The table is to go to another thread.
+    /// Stops the task: the table moves to another thread.
     Halt,
-    /// The same as soon as nothing is left to do, and every neighbor was given what there is for it.
+    /// Stops the task as soon as no work is left and writers have every route for the neighbors.
     Rest,
     /// Ends the rest.
     GoOn,
@@ -65,8 +65,8 @@ pub enum TableMessage {
 pub struct TableHandle {
     messages: UnboundedSender<TableMessage>,
     room: Arc<Semaphore>,
-    /// Empty batches, to be used again. The lock is held for one push or pop, once for thousands of routes. They come and go by their
-    /// addresses: each is 200 octets.
+    /// Empty batches, to be used again. The lock is held for one push or pop, once for thousands of routes. Boxes, because a
+    /// batch has 200 octets.
     #[expect(clippy::vec_box, reason = "what is taken out goes on in its box")]
     spare: Arc<Mutex<Vec<Box<Batches>>>>,
     rib: Arc<WayToRib>,
@@ -74,20 +74,20 @@ pub struct TableHandle {
 
 /// The state shared by a table and the task that sends its routes to the RIB.
 struct WayToRib {
-    /// By family: one batch of the table may be on its way.
+    /// By family: at most one batch of the table is in flight.
     credits: ByFamily<Credit<()>>,
-    /// True if anybody waits there for what it is sent.
+    /// True if the RIB has consumers of the routes.
     has_consumers: AtomicBool,
 }
 
 impl TableHandle {
-    /// Sends a message. It is one of few: what could be many waits for room first.
+    /// Sends a message without waiting for room: only for rare messages.
     pub fn write(&self, message: TableMessage) {
         // A table ends with the process.
         let _ = self.messages.send(message);
     }
 
-    /// Hands over what was read, as soon as there is room, in exchange for empty space.
+    /// Sends the table the read batches as soon as the queue has room, and leaves empty batches in exchange.
     pub async fn hand_over(&self, peer: PeerIndex, life: SessionEpoch, batches: &mut Batches) {
         let Ok(permit) = Arc::clone(&self.room).acquire_owned().await else { return };
         let mut read = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
@@ -95,14 +95,14 @@ impl TableHandle {
         self.write(TableMessage::Read(peer, life, read, permit));
     }
 
-    /// The RIB can take another batch of a family.
+    /// Notes room at the RIB for the next batch of a family.
     pub fn rib_room(&self, family: FamilyIndex) {
         if self.rib.credits[family].give(()) {
             self.write(TableMessage::Room);
         }
     }
 
-    /// Returns true if anybody waits for what the RIB is sent.
+    /// Notes the presence of consumers of the RIB's routes.
     pub fn rib_has_consumers(&self, has_consumers: bool) {
         self.rib.has_consumers.store(has_consumers, Ordering::Relaxed);
     }
@@ -123,7 +123,7 @@ impl TableHandle {
         answer
     }
 
-    /// Waits until everything is decided by the RIB's answers, and the RIB has been sent.
+    /// Waits until every route is decided by the RIB's answers and sent to the RIB.
     pub async fn settled(&self) {
         let (reply, answer) = oneshot::channel();
         self.write(TableMessage::Settle(reply));
@@ -141,18 +141,18 @@ pub struct TableTask {
     /// The ways out to neighbors whose sessions are up, by number.
     writers: Vec<(PeerIndex, Arc<SendQueue>)>,
     turns: Turns,
-    /// Space for the numbers of neighbors that have to be sent something.
+    /// Space for the numbers of neighbors with output.
     ready: Vec<PeerIndex>,
     /// Space for the next piece.
     space: Vec<u8>,
     settling: Vec<oneshot::Sender<()>>,
     /// There is background work.
     busy: bool,
-    /// Background work waits until what was read has gone out.
+    /// Background work waits until the results of read messages are sent.
     puts_off_work: bool,
-    /// The RIB is sent something when there is time.
+    /// Changes for the RIB wait for the RIB's turn.
     puts_off: bool,
-    /// Rounds since the RIB was thought of.
+    /// Rounds since the RIB's turn.
     rounds: u32,
     /// True if the table halts when it has come to rest.
     resting: bool,
@@ -160,7 +160,7 @@ pub struct TableTask {
 }
 
 impl TableTask {
-    /// The table of this number, and its address.
+    /// Returns a table's task and address.
     pub fn new(
         number: usize,
         table: Table,
@@ -192,7 +192,7 @@ impl TableTask {
         (post, address)
     }
 
-    /// Serves the table until it is to go elsewhere.
+    /// Serves the table until the task is stopped.
     pub async fn serve(mut self) -> TableTask {
         loop {
             let mut next = match self.busy || self.puts_off {
@@ -229,8 +229,8 @@ impl TableTask {
         }
     }
 
-    /// Returns true if background work has its turn, with so many messages read: not while more are waiting, and every other time otherwise.
-    /// What messages made goes out before background work goes on.
+    /// Returns true if background work has its turn after `read` messages: not while more messages wait, otherwise every second
+    /// time. The results of messages are sent before background work continues.
     fn has_time_for_work(&mut self, read: usize) -> bool {
         self.puts_off_work = read >= BURST || (read > 0 && !self.puts_off_work && self.table.has_work());
         !self.puts_off_work
@@ -312,7 +312,7 @@ impl TableTask {
         }
     }
 
-    /// Sends what there is to send: to neighbors, to control, and to the RIB.
+    /// Sends pending output to neighbors, to control, and to the RIB.
     fn send_all(&mut self) {
         self.send_to_neighbors();
         self.table.report_holds(&mut self.out);
@@ -340,8 +340,8 @@ impl TableTask {
         }
     }
 
-    /// Returns true if the RIB has its turn: at once if there is no other work, here or elsewhere; otherwise the sooner if somebody waits for
-    /// its routes, but not before messages that wait.
+    /// Returns true if the RIB has its turn: at once without other work on any thread; otherwise after some rounds, fewer if the
+    /// RIB has consumers, and after the queued messages.
     fn has_time_for_rib(&mut self) -> bool {
         let has_consumers = self.address.rib.has_consumers.load(Ordering::Relaxed);
         let others_first = match has_consumers {
@@ -353,13 +353,12 @@ impl TableTask {
         self.rounds == 0
     }
 
-    /// Returns true if there is something for the RIB, and it can take it. If it cannot, a message reports when.
+    /// Returns true if the table has changes for the RIB, and the RIB has room. Without room, a message reports later room.
     fn can_send_to_rib(&self, family: FamilyIndex) -> bool {
         self.table.has_rib_changes(family) && self.address.rib.credits[family].is_here()
     }
 
-    /// Takes a batch of a family for the RIB, if there is room. Call it until there is no batch: later batches are requested when the RIB
-    /// has room.
+    /// Takes a batch of a family for the RIB, if the RIB has room. Call until `None`: a message then requests later batches.
     fn routes_for_rib(&mut self, family: FamilyIndex) -> Option<Routes> {
         if !self.table.has_rib_changes(family) {
             return None;
@@ -374,7 +373,7 @@ impl TableTask {
         routes
     }
 
-    /// Returns true if nothing is left to do, and nobody has yet to be given anything.
+    /// Returns true if no work, no message and no output for a neighbor is left.
     fn is_at_rest(&self) -> bool {
         let mut writers = self.writers.iter();
         !self.busy && self.messages.is_empty() && writers.all(|(peer, _)| !self.table.has_output(*peer))

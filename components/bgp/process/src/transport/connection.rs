@@ -1,4 +1,4 @@
-//! A connection to a neighbor, as the process's own thread knows it: its two tasks, and how they move.
+//! A connection to a neighbor, as seen by the process's own thread: the reader and writer tasks, and moving these tasks.
 
 use crate::exchange::messages::{ConnectionKey, Reported, WriterMessage};
 use crate::exchange::send_queue::{Backlog, SendQueue};
@@ -20,17 +20,17 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
-/// The longest wait of a closed connection for its last octets, if the neighbor does not read.
+/// The longest wait of a closed connection for the write of the last octets.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// A task that can be halted; nothing if it has ended.
+/// A task that can be halted. An ended task leaves `None`.
 enum Task<T> {
     Running(oneshot::Receiver<Option<T>>),
     Halted(Option<T>),
 }
 
 impl<T> Task<T> {
-    /// Waits until it is halted, or has ended.
+    /// Waits until the task is halted, or has ended.
     async fn halted(&mut self) -> &mut Option<T> {
         if let Task::Running(task) = self {
             let halted = task.await.ok().flatten();
@@ -57,30 +57,30 @@ struct Tasks {
     writer: Task<Writer>,
 }
 
-/// A connection, or one that is being made.
+/// A connection, open or under construction.
 pub struct Connection {
     notes: UnboundedSender<WriterMessage>,
-    /// Until the tasks have them.
+    /// The writer's messages until the tasks start.
     unread: Cell<Option<UnboundedReceiver<WriterMessage>>>,
     /// The task that makes the connection.
     connecting: Cell<Option<AbortHandle>>,
     tasks: Cell<Option<Tasks>>,
-    /// The session came up: for the reader, when it is answered.
+    /// The link of a session that came up, for the answer to the reader.
     pub link: RefCell<Option<Box<Link>>>,
-    /// Which of the pool's threads it is on.
+    /// The place in the pool: selects the thread with *peer* scheduling.
     pub place: usize,
     /// The reader's counters in the session.
     pub received: Arc<Reported<ReaderCounters>>,
     /// The writer's counters in the session.
     pub sent: Arc<Reported<Sent>>,
-    /// The octets that wait for the neighbor, by age.
+    /// The age of the octets waiting for the neighbor.
     pub backlog: Arc<Backlog>,
     /// The ports of the router and of the neighbor; 0 until the socket is there.
     pub ports: Cell<(u16, u16)>,
 }
 
 impl Connection {
-    /// A connection that will be on the thread of this place.
+    /// Makes a connection for the thread of this place.
     pub fn new(place: usize) -> Self {
         let (notes, unread) = mpsc::unbounded_channel();
         Connection {
@@ -97,7 +97,7 @@ impl Connection {
         }
     }
 
-    /// A task that makes the connection, and is of no use when it is closed.
+    /// Sets the task that makes the connection; closing aborts the task.
     pub fn connecting(&self, task: AbortHandle) {
         self.connecting.set(Some(task));
     }
@@ -163,14 +163,14 @@ impl Connection {
         });
     }
 
-    /// Waits until the last words are written, or nobody takes them.
+    /// Waits until the writer has written the last octets or has given up.
     pub async fn closed(&self) {
         if let Some(mut tasks) = self.tasks.take() {
             tasks.writer.halted().await;
         }
     }
 
-    /// Moves the connection to another pool. The neighbor notices nothing. The error means that the connection is lost.
+    /// Moves the connection to a new pool, unnoticed by the neighbor. After an error the connection is lost.
     pub async fn go(&self, pool: &Pool) -> io::Result<()> {
         let Some((mut reader, writer)) = self.halt().await else { return Ok(()) };
         reader.socket = Arc::new(pool.adopt(self.place, &reader.socket)?);
@@ -179,7 +179,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Halts both tasks. One that has ended meanwhile said so itself.
+    /// Halts both tasks. A task that has ended meanwhile has reported the end itself.
     async fn halt(&self) -> Option<(Reader, Writer)> {
         let mut tasks = self.tasks.take()?;
         tasks.halt_reader.wish();
@@ -188,7 +188,7 @@ impl Connection {
         reader.zip(tasks.writer.halted().await.take())
     }
 
-    /// Stops the reader; returns when the tables have all that was read. Must not be canceled.
+    /// Stops the reader; returns when the tables have every read route. Must not be canceled.
     pub async fn halt_reader(&self) {
         if let Some(mut tasks) = self.tasks.take() {
             tasks.halt_reader.wish();
@@ -197,7 +197,7 @@ impl Connection {
         }
     }
 
-    /// Stops the writer after it has written as much as the socket takes. Must not be canceled.
+    /// Stops the writer, and then writes as much as the socket takes. Must not be canceled.
     pub async fn halt_writer(&self) {
         if let Some(mut tasks) = self.tasks.take() {
             tasks.halt_writer.wish();
@@ -208,8 +208,8 @@ impl Connection {
         }
     }
 
-    /// The parts of a connection whose tasks are stopped: a copy of its socket, the beginning of an incomplete message, and octets to be
-    /// written.
+    /// Returns the parts of a connection with stopped tasks: a copy of the socket, the beginning of an incomplete message, and
+    /// unwritten octets.
     pub fn halted(&self) -> Option<(OwnedFd, Vec<u8>, Vec<u8>)> {
         let mut tasks = self.tasks.take()?;
         let reader = tasks.reader.get().map(|r| (r.socket.descriptor(), r.pending()));
@@ -226,7 +226,7 @@ impl Connection {
         }
     }
 
-    /// The connection of a session that is up, from another process.
+    /// Starts the connection of an established session from the old process.
     pub fn inherit(
         &self,
         pool: &Pool,
@@ -250,7 +250,7 @@ impl Connection {
     }
 }
 
-/// A connection of another process.
+/// A connection of the old process.
 pub struct Inherited {
     /// The socket.
     pub stream: TcpStream,

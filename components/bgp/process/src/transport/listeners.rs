@@ -1,5 +1,5 @@
-//! Listeners for neighbors that connect: one for each family with neighbors. A replacement process gets the listeners with their keys;
-//! connections that arrive meanwhile wait in the kernel's queue.
+//! Listeners for connecting neighbors: a listener for each family with neighbors. A replacement process gets the listeners with
+//! their keys; connections that arrive meanwhile wait in the kernel's queue.
 
 use crate::transport::sockets;
 use crate::{BgpProcess, ffi};
@@ -31,9 +31,9 @@ const LONGEST_RETRY: Duration = Duration::from_secs(30);
 struct About {
     /// The FEA's number for the listener.
     socket: u64,
-    /// Instance and life of the FEA that knows the listener: that opened or adopted it.
+    /// Instance and life of the FEA that opened or adopted the listener.
     opened_by: Option<(String, u64)>,
-    /// Keys that are set on the listener.
+    /// The keys set on the listener.
     passwords: BTreeMap<IpPrefix, String>,
 }
 
@@ -74,11 +74,11 @@ pub struct Listening {
     listeners: RefCell<[Option<Listener>; 2]>,
     /// The present FEA.
     fea: RefCell<Option<(String, u64)>>,
-    /// The reasons for which listeners are closed that neighbors need, IPv4 first.
+    /// The reasons why needed listeners are closed, IPv4 first.
     problems: RefCell<[Option<String>; 2]>,
-    /// Prefixes whose key could not be set, with the reason. Listen ranges among them admit nobody.
+    /// Prefixes whose key could not be set, with the reason. Listen ranges among these prefixes admit no neighbor.
     unkeyed: RefCell<BTreeMap<IpPrefix, String>>,
-    /// Attempts in a row that left a listener closed.
+    /// Failed attempts in a row to open a listener.
     failures: Cell<u32>,
     /// The next attempt.
     retry: Cell<Option<AbortHandle>>,
@@ -87,17 +87,17 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// Notes a new FEA: it adopts the listeners of an earlier FEA with the next [`refresh`].
+    /// Notes a new FEA, which adopts the listeners of an earlier FEA at the next [`refresh`].
     pub fn fea_is(&self, life: &Life) {
         self.fea.replace(Some((life.instance.clone(), life.incarnation)));
     }
 
-    /// Returns the reason for which no neighbor of a family can connect; `None` if neighbors can, or if there are none.
+    /// Returns the reason why no neighbor of a family can connect; `None` if neighbors can connect, or without neighbors.
     pub fn problem(&self, ipv4: bool) -> Option<String> {
         self.problems.borrow()[usize::from(!ipv4)].clone()
     }
 
-    /// Returns the reason for which a listen range admits nobody, although there is a listener; `None` if nothing is wrong.
+    /// Returns the reason why a listen range admits no neighbor despite a listener; `None` without a problem.
     pub fn range_problem(&self, range: IpPrefix) -> Option<String> {
         let unkeyed = self.unkeyed.borrow();
         unkeyed.get(&range).map(|reason| format!("the kernel does not take the password: {reason}"))
@@ -120,7 +120,7 @@ impl Listening {
         self.problems.borrow_mut()[usize::from(!ipv4)] = problem;
     }
 
-    /// Has another attempt made after a while if a listener is not open.
+    /// Schedules a further attempt if a listener is not open.
     fn retry_later(&self, process: &Rc<BgpProcess>) {
         let is_complete = self.problems.borrow().iter().all(Option::is_none);
         let next = (!is_complete).then(|| {
@@ -148,7 +148,7 @@ impl Listening {
         self.listeners.borrow_mut().iter_mut().flatten().for_each(Listener::halt);
     }
 
-    /// Accepts connections, those that have waited first.
+    /// Accepts connections, waiting connections first.
     pub fn go(&self, process: &Rc<BgpProcess>) {
         self.listeners.borrow_mut().iter_mut().flatten().for_each(|listener| listener.go(process));
     }
@@ -213,7 +213,7 @@ pub async fn refresh(process: &Rc<BgpProcess>) {
     process.listening.retry_later(process);
 }
 
-/// Returns the prefixes from which neighbors may connect, with their keys.
+/// Returns the prefixes from which neighbors may connect, with keys.
 fn wanted_passwords(control: &Control) -> BTreeMap<IpPrefix, Option<String>> {
     let mut wanted = BTreeMap::new();
     let ranges = control.listen_ranges().filter(|range| range.template.enabled);
@@ -227,7 +227,7 @@ fn wanted_passwords(control: &Control) -> BTreeMap<IpPrefix, Option<String>> {
     wanted
 }
 
-/// Returns the least TTL of packets of all neighbors of a family that may connect; `None` if a neighbor may be far away.
+/// Returns the lowest `min_ttl` of a family's neighbors and listen ranges; `None` if a neighbor has no bound.
 fn least_ttl(control: &Control, ipv4: bool) -> Option<u8> {
     let ranges = control.listen_ranges().filter(|range| range.template.enabled);
     let ranges =
@@ -239,14 +239,14 @@ fn least_ttl(control: &Control, ipv4: bool) -> Option<u8> {
     all?.into_iter().min()
 }
 
-/// Has the kernel drop packets with a lower TTL at a listener, before connections are accepted, and keep the first packets of the others
-/// (RFC 5082, section 3).
+/// Has the kernel drop packets to a listener with a lower TTL, before connections are accepted, and keep the first packet of each
+/// accepted connection (RFC 5082, section 3).
 fn protect(listener: &TcpListener, ipv4: bool, least: Option<u8>) -> io::Result<()> {
     ffi::set_min_ttl(listener, ipv4, least.unwrap_or(0))?;
     ffi::save_syn(listener)
 }
 
-/// Gives the replacement the listeners. This process keeps its copies, in case the upgrade is abandoned.
+/// Gives the replacement the listeners. The old process keeps copies, for an abandoned upgrade.
 pub async fn hand_over(process: &BgpProcess, to: &mut Sink) -> Result<(), HandOverError> {
     let _turn = process.listening.turn.lock().await;
     for place in [0, 1] {
@@ -283,7 +283,7 @@ async fn open(process: &Rc<BgpProcess>, ipv4: bool) -> io::Result<Listener> {
     Ok(Listener::new(About { socket, opened_by, passwords: BTreeMap::new() }, listener))
 }
 
-/// Has a new FEA adopt a listener, which goes on accepting meanwhile. A listener that the FEA refuses is opened anew.
+/// Has a new FEA adopt a listener, which goes on accepting meanwhile. After a refusal the listener is opened anew.
 async fn adopt(process: &BgpProcess, place: usize) {
     let fea = process.listening.fea.borrow().clone();
     let orphan = process.listening.listeners.borrow()[place]

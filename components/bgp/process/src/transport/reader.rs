@@ -1,4 +1,4 @@
-//! Reading a connection: octets to its intake, routes to the tables, messages to control.
+//! Reading a connection: octets to the intake, routes to the tables, messages to control.
 
 use crate::bmp::mirror::Mirror;
 use crate::exchange::messages::{ConnectionKey, ControlMessage, Reported};
@@ -20,22 +20,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
-/// Octets that are read at a time: enough to spread the cost of a system call, few enough to let others have their turn.
+/// Octets in a read: enough to spread the cost of a system call, few enough to let the next connection have a turn.
 const PIECE: usize = 65_536;
 
-/// Octets that are read at a time of a neighbor who has said less the last time: space for so little is always there.
+/// Octets in a read after a smaller read: every reader keeps space for so few octets.
 const SMALL_WRITE: usize = 1024;
 
-/// Prefixes that are noted for a latency profile before somebody takes them.
+/// The most prefixes noted for a latency profile before the process's thread takes them.
 const MOST_TRACED: usize = 262_144;
 
-/// The destinations that all readers share.
+/// The destinations shared by readers.
 pub struct Mailboxes {
     /// The tables, by number.
     pub tables: Vec<TableHandle>,
     /// The process's own thread.
     pub main: UnboundedSender<ControlMessage>,
-    /// True if somebody wants to know when routes enter.
+    /// True if a latency profile wants the arrival of routes.
     pub tracing: Arc<AtomicBool>,
     /// The messages for a trace.
     pub recording: Arc<Recording>,
@@ -48,7 +48,7 @@ struct Over;
 
 /// The reader of a connection.
 pub struct Reader {
-    /// Whose.
+    /// The connection's key.
     pub name: ConnectionKey,
     /// The connection.
     pub socket: Arc<Socket>,
@@ -71,7 +71,7 @@ impl Reader {
         Reader { name, socket, post, intake: Intake::default(), batches, received, traced: Arc::default() }
     }
 
-    /// The same that goes on where another one was.
+    /// Returns the reader with the intake of an earlier reader.
     pub fn with(self, intake: Intake) -> Self {
         Reader { intake, ..self }
     }
@@ -81,7 +81,7 @@ impl Reader {
         self.intake.pending().to_vec()
     }
 
-    /// Reads until the connection is gone, or the reader is to go to another thread.
+    /// Reads until the connection is lost, or the reader is to halt.
     pub async fn run(mut self, halt: Arc<Halt>) -> Option<Reader> {
         let (mut little, mut is_busy) = ([0; SMALL_WRITE], false);
         // Who has much to say does not keep the reader from going.
@@ -173,14 +173,14 @@ impl Reader {
         Ok(())
     }
 
-    /// Reports what is remarkable, and waits until that is noted: of what a neighbor sends, no more waits than is read.
+    /// Reports a remarkable event, and waits until control has noted the event, so a neighbor's events do not pile up.
     async fn remark(&self, what: PeerEvent) -> Result<(), Over> {
         let (reply, noted) = oneshot::channel();
         let _ = self.post.main.send(ControlMessage::Remark(self.name.0, what, reply));
         noted.await.map_err(|_| Over)
     }
 
-    /// Hands what was read to the tables.
+    /// Hands read routes to the tables.
     async fn hand_over(&mut self) {
         let Some((peer, life)) = self.intake.reading().map(|r| (r.peer, r.life)) else { return };
         for (table, batches) in self.post.tables.iter().zip(&mut self.batches) {
@@ -201,7 +201,7 @@ impl Reader {
         }
     }
 
-    /// Sends malformed UPDATEs to the stations that want them.
+    /// Sends malformed UPDATEs to the stations.
     fn mirror(&mut self) {
         let messages = self.intake.take_mirrored();
         if let Some(reading) = self.intake.reading().filter(|_| !messages.is_empty()) {

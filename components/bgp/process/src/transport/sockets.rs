@@ -18,7 +18,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// BGP's port (RFC 4271, section 8).
 const PORT: u16 = 179;
-/// The TTL of packets to neighbors for which no rule sets one; Linux's default.
+/// The TTL of packets to neighbors without a rule for the TTL; Linux's default.
 const DEFAULT_TTL: u8 = 64;
 
 /// Attempts to have a socket opened, and the time between two.
@@ -36,7 +36,7 @@ fn refused(error: impl std::fmt::Display) -> io::Error {
 }
 
 impl Sockets {
-    /// The broker of this router.
+    /// Makes a client of the router's broker.
     pub fn new(frame: &Frame) -> Self {
         Sockets { client: fea::SocketsClient::new(&frame.router, "fea"), run_dir: frame.run_dir.clone() }
     }
@@ -61,8 +61,8 @@ impl Sockets {
         tcp::connect(&self.client, &self.run_dir, &reply, remote).await
     }
 
-    /// A connection to a host that is no neighbor. The FEA may learn a moment late that this process has taken over from another one, or of a
-    /// port that is new in the configuration.
+    /// Connects to a host that is no neighbor. Retries a refusal: the FEA may learn a moment late of a live upgrade, or of a new
+    /// port in the configuration.
     pub async fn connect_to(&self, remote: SocketAddr, local: Option<IpAddr>) -> io::Result<TcpStream> {
         let request = fea::OpenTcpRequest {
             local: local.map(Into::into),
@@ -84,7 +84,7 @@ impl Sockets {
         tcp::connect(&self.client, &self.run_dir, &reply, remote).await
     }
 
-    /// Listens for neighbors of one family; the number is the FEA's for [`Sockets::set_password`].
+    /// Listens for neighbors of a family. Returns the FEA's number of the listener, for [`Sockets::set_password`].
     pub async fn listen(&self, ipv4: bool) -> io::Result<(u64, TcpListener)> {
         let any: IpAddr = if ipv4 { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
         let options = fea::SocketOptions { ttl: 255, dscp: 48, ..fea::SocketOptions::default() };
@@ -98,14 +98,14 @@ impl Sockets {
         Ok((reply.socket, tcp::listener(&self.run_dir, &reply).await?))
     }
 
-    /// Has the FEA know a listener that an earlier life of the FEA opened, and returns the FEA's number for it.
+    /// Has the FEA adopt a listener of an earlier FEA, and returns the FEA's number of the listener.
     pub async fn adopt(&self, listener: &TcpListener) -> io::Result<u64> {
         let reply = self.client.adopt_listener(fea::AdoptListenerRequest {}).await.map_err(refused)?;
         descriptor::give(&self.run_dir, &reply.token, listener.as_fd()).await?;
         Ok(reply.socket)
     }
 
-    /// Sets or removes the key that connections from a neighbor's address, or from a listen range, must be signed with (RFC 2385).
+    /// Sets or removes the key for signed connections from a neighbor's address, or from a listen range (RFC 2385).
     pub async fn set_password(
         &self,
         socket: u64,
@@ -123,7 +123,7 @@ impl Sockets {
         self.client.set_tcp_md5(request).await.map(|_| ()).map_err(refused)
     }
 
-    /// The process that takes over has a listener too.
+    /// Shares a listener with the replacement process.
     pub async fn share(&self, socket: u64, successor: u32) -> io::Result<()> {
         let request = fea::ShareSocketRequest { socket, successor };
         self.client.share_socket(request).await.map(|_| ()).map_err(refused)
@@ -135,7 +135,7 @@ impl Sockets {
     }
 }
 
-/// Makes a connection that a neighbor opened like one that was opened to it.
+/// Sets the neighbor's options on an accepted connection, and refuses a connection from too far away.
 pub fn adopt(stream: &TcpStream, neighbor: &NeighborConfig, internal: bool) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = socket2::SockRef::from(stream);
@@ -155,7 +155,7 @@ pub fn adopt(stream: &TcpStream, neighbor: &NeighborConfig, internal: bool) -> i
     Ok(())
 }
 
-/// Returns the cause of a connection that could not be made.
+/// Returns the cause of a failed connection.
 pub fn cause(error: &io::Error) -> ConnectError {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => ConnectError::Refused,

@@ -1,7 +1,7 @@
 //! Writing a connection: whole messages of the session, and octets that the tables fill in when the socket takes them.
 //!
-//! What waits to be written is what the session said (a few messages) and one piece a table; the rest waits in
-//! the tables as cursors. So a neighbor that does not read costs next to nothing.
+//! The queue holds a few messages of the session and a chunk of each table; further output waits in the tables as cursors. So a
+//! neighbor that does not read costs next to no memory.
 
 use crate::exchange::messages::{ConnectionKey, ControlMessage, WriterMessage};
 use crate::exchange::send_queue::{Left, SendQueue};
@@ -34,7 +34,7 @@ impl Writer {
         Writer { name, outgoing, post, notes, is_closing: false, is_over: false }
     }
 
-    /// Writes until the connection is closed, or the writer is to go to another thread.
+    /// Writes until the connection is closed, or the writer is to halt.
     pub async fn run(mut self, halt: Arc<Halt>) -> Option<Writer> {
         loop {
             while let Ok(note) = self.notes.try_recv() {
@@ -74,7 +74,7 @@ impl Writer {
         None
     }
 
-    /// Takes all notes, and writes what the socket takes now, without waiting.
+    /// Takes queued notes, and writes as much as the socket takes, without waiting.
     pub fn write_what_waits(&mut self) {
         while let Ok(note) = self.notes.try_recv() {
             self.take(note);
@@ -112,7 +112,7 @@ impl Writer {
 }
 
 impl Drop for Writer {
-    /// Tables may know the way out for a while yet, and the reader may be busy: the connection ends all the same.
+    /// Ends the connection, although tables may still hold the send queue, and the reader may be busy.
     fn drop(&mut self) {
         if let Some(socket) = self.outgoing.detach() {
             socket.end();

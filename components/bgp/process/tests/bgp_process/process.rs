@@ -109,7 +109,7 @@ impl Redistributing<'_> {
         }
     }
 
-    /// Waits until the live subscriptions are those with these numbers.
+    /// Waits until exactly the subscriptions with these numbers are live.
     async fn subscribed(&self, numbers: &[usize]) {
         let live = || {
             let all = self.rib.subscriptions.borrow();
@@ -322,7 +322,7 @@ async fn is_answered(fea: &FakeFea, from: &str, ttl: u32) -> bool {
     is_written && stream.read_exact(&mut header).await.is_ok() && header[18] == MessageType::Open as u8
 }
 
-/// Connects until the router answers: it may open its listener anew meanwhile, when it learns of the FEA.
+/// Connects until the router answers: the router may open its listener anew on notice of the FEA.
 async fn until_answered(fea: &FakeFea, from: &str, ttl: u32) {
     while !is_answered(fea, from, ttl).await {
         tokio::task::yield_now().await;
@@ -504,7 +504,7 @@ fn describes_both_ends(neighbor: &bgp::Neighbor, port: u16) {
     assert_eq!((restart.helper, restart.own_time), (true, None));
 }
 
-/// Asks until the neighbor has announced all its routes.
+/// Asks until the neighbor has announced every route.
 async fn all_told(router: &XrlEndpoint) {
     let client = bgp::BgpClient::new(router, "bgp");
     loop {
@@ -515,7 +515,7 @@ async fn all_told(router: &XrlEndpoint) {
     }
 }
 
-/// What operators ask.
+/// Makes the requests of operators.
 async fn ask(router: &XrlEndpoint) {
     let client = bgp::BgpClient::new(router, "bgp");
     let summary = client.get_summary(bgp::GetSummaryRequest {}).await.unwrap();

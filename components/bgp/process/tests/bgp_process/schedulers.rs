@@ -1,5 +1,5 @@
-//! However many threads there are and however work finds them: what neighbors are sent, what the RIB is sent and what operators
-//! see is the same to the octet, and the same as by the core on one thread.
+//! With any number of threads and any scheduling, routes to neighbors, routes to the RIB and views of operators are equal to the
+//! octet, and equal to those of the core on one thread.
 
 use crate::fake::{FakeFea, Neighbor, configure, surround, until};
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
@@ -33,12 +33,12 @@ use tokio::sync::Notify;
 /// The longest run of a trace: a run that hangs is a failure.
 const LONGEST: Duration = Duration::from_secs(240);
 
-/// Three that announce, two that only listen.
+/// Three announcing neighbors, and two listening neighbors.
 const PEERS: usize = 5;
 const SENDERS: usize = 3;
 const PLANS: [(u16, &str); 5] = [(1, "peer"), (2, "peer"), (2, "dynamic"), (4, "peer"), (4, "dynamic")];
 
-/// What a neighbor was sent and not taken back: the attributes, octet by octet, for IPv6 behind the next hop.
+/// The routes sent to a neighbor and not withdrawn: the attributes, octet by octet, for IPv6 behind the next hop.
 type AdjRibOut = BTreeMap<IpPrefix, Vec<u8>>;
 /// The messages of each sender, in order.
 type Trace = [Vec<Vec<u8>>; SENDERS];
@@ -51,7 +51,8 @@ fn address(peer: usize) -> Ipv4Addr {
     Ipv4Addr::new(127, 0, 0, 2 + peer as u8)
 }
 
-/// The router's address for next hops of IPv6; sessions run over IPv4, as a loopback interface has many addresses of that only.
+/// The router's address for next hops of IPv6; sessions run over IPv4, because a loopback interface has many addresses of IPv4
+/// only.
 const OWN_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
 
 fn loopback() -> Interface {
@@ -96,7 +97,7 @@ fn random_trace<P: IpNet>(seed: u64) -> Trace {
     })
 }
 
-/// A real trace, its peers dealt out to the senders; `None` if it is not here.
+/// Returns a real trace with the peers dealt out to the senders; `None` without the file.
 fn real_trace() -> Option<Trace> {
     let trace = sluice_testkit::read("data/bgp/updates/rrc23.updates.20220421.0200.gz")?;
     let mut dealt: Trace = Default::default();
@@ -142,7 +143,7 @@ fn receive(sent: &mut AdjRibOut, body: &[u8]) {
     }
 }
 
-/// The routes that each peer is sent by the core on one thread, and the number of routes at the RIB.
+/// Returns each peer's routes from the core on one thread, and the number of routes at the RIB.
 fn reference<P: IpNet>(trace: &Trace) -> ([AdjRibOut; PEERS], usize) {
     let identity = Identity {
         started: Instant::ZERO,
@@ -221,7 +222,7 @@ fn reference<P: IpNet>(trace: &Trace) -> ([AdjRibOut; PEERS], usize) {
     (sent, batch.updates.len())
 }
 
-/// A connection on which the router has spoken. It may open its listener anew when it hears of the FEA.
+/// Connects until the router has sent octets: the router may open its listener anew on notice of the FEA.
 async fn connect(fea: &FakeFea, from: Ipv4Addr) -> TcpStream {
     loop {
         until(&fea.changed, || fea.listening.get().is_some()).await;
@@ -236,7 +237,7 @@ async fn connect(fea: &FakeFea, from: Ipv4Addr) -> TcpStream {
     }
 }
 
-/// Runs a trace through the process; until the routes of each peer are as expected; checks what operators see.
+/// Runs a trace through the process until the routes of each peer are as expected, and checks the views of operators.
 async fn run<P: IpNet>(
     trace: &Trace,
     plan: (u16, &str),

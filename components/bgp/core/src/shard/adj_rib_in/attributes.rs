@@ -1,4 +1,4 @@
-//! The attribute sets of paths: found or made for what is announced, and released, with the questions about their next hops.
+//! The attribute sets of paths: found or made for announced routes, and released, with the questions about next hops.
 
 use crate::attributes::View;
 use crate::batch::BatchSet;
@@ -83,7 +83,7 @@ impl<P: FamilyKey> AdjRibIn<P> {
         }
     }
 
-    /// Notes at the resolver, and in the peer's counts, that a path of an entry has other attributes.
+    /// Notes changed attributes of a path at the resolver, and in the peer's counts.
     pub(crate) fn note_replaced(
         &mut self,
         resolver: &mut Resolver<P::Hop>,

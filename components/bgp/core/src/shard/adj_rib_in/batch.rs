@@ -17,7 +17,7 @@ impl<P: FamilyKey> Shard<P> {
         self.take(peer, None, batch, out);
     }
 
-    /// Takes paths of `peer` that another process had.
+    /// Restores paths of `peer` from the old process.
     pub(crate) fn restore(
         &mut self,
         peer: PeerIndex,

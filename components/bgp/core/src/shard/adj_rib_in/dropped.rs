@@ -1,7 +1,7 @@
-//! Announcements that were not stored, for questions of operators: the newest ones of a shard, with the cause of each.
+//! Unstored announcements, for questions of operators: the newest of a shard, each with the cause.
 //!
-//! Routes with this AS in their path, leaks, malformed routes, and routes beyond a bound count as withdrawn, and leave no path behind.
-//! Such announcements are rare, or many alike, so that a bounded number of them answers most questions.
+//! AS loops, leaks, malformed routes, and routes beyond a bound count as withdrawn, and leave no path behind. Such announcements
+//! are rare, or many alike, so a bounded number answers most questions.
 
 use crate::batch::{Change, DropCause};
 use crate::shard::entry::{PeerIn, PeerIndex};
@@ -15,7 +15,7 @@ const MOST: usize = 1024;
 pub(crate) struct Dropped<P> {
     /// By prefix and peer: the cause, and the peer's generation.
     causes: BTreeMap<(P, PeerIndex), (DropCause, u16)>,
-    /// The order in which they came, oldest first; also of forgotten ones.
+    /// The announcements, forgotten announcements too, oldest first.
     order: VecDeque<(P, PeerIndex)>,
 }
 
@@ -58,7 +58,7 @@ impl<P: Ord + Copy> Dropped<P> {
         self.causes.insert(key, (cause, generation));
     }
 
-    /// Forgets the announcement of a prefix by a peer: the peer withdrew it, or policy decided on a later one.
+    /// Forgets the announcement of a prefix by a peer, after a withdrawal, or after policy's decision on a later announcement.
     #[inline]
     pub fn forget(&mut self, prefix: P, peer: PeerIndex) {
         if !self.causes.is_empty() {

@@ -1,8 +1,8 @@
-//! Import: what policy makes of the routes of a peer (RFC 4271, section 9.1.1), between PeerIn and the resolver.
+//! Import: the policy's decisions on the routes of a peer (RFC 4271, section 9.1.1), between PeerIn and the resolver.
 //!
-//! The shard keeps what came beside what policy made of it ([`super::sets`]), so that a changed policy works on what came, and the
-//! peer is asked for nothing. Routes of one attribute set share the answers to questions about the set, and, where policy makes the
-//! same changes, the result: both are remembered for one batch or slice ([`Imports`]).
+//! The shard keeps the received attributes beside policy's result ([`super::sets`]), so a changed policy works on the received
+//! attributes without a request to the peer. Routes of one attribute set share the answers to questions about the set, and, where
+//! policy makes the same changes, the result: both are remembered for one batch or slice ([`Imports`]).
 
 use crate::policy::{BoundPolicy, Memory, Trace};
 use crate::shard::Accepted;
@@ -15,7 +15,7 @@ use hashbrown::HashMap;
 use sluice_machine::Outbox;
 use smallvec::SmallVec;
 
-/// What a policy made of one received set so far. Each result has a reference.
+/// The results of a policy for a received set so far. Each result has a reference.
 #[derive(Debug, Default)]
 struct Row {
     memory: Memory,
@@ -27,10 +27,10 @@ struct Row {
 #[derive(Debug, Default)]
 pub(crate) struct Imports {
     rows: Vec<Row>,
-    /// Rows in use; the others are kept for their memory.
+    /// Rows in use; further rows keep memory for reuse.
     used: usize,
     by_set: HashMap<SetId, usize, foldhash::fast::FixedState>,
-    /// The latest set and its row: routes of one set come together.
+    /// The latest set and its row: routes of a set come together.
     last: Option<(SetId, usize)>,
 }
 
@@ -58,7 +58,7 @@ impl Imports {
         place
     }
 
-    /// Forgets all results, and releases their references.
+    /// Forgets the results, and releases the references.
     pub fn clear<P: FamilyKey>(
         &mut self,
         adj_rib_in: &mut AdjRibIn<P>,

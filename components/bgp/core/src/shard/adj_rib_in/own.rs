@@ -1,4 +1,4 @@
-//! Routes of the router's own: its networks, its aggregates, and routes of other protocols that are redistributed.
+//! Routes of the router's own: networks, aggregates, and redistributed routes.
 
 use crate::aggregate::AggregateAttributes;
 use crate::attributes::private::Private;

@@ -1,4 +1,4 @@
-//! Paths with a received path identifier (ADD-PATH, RFC 7911): their place among the paths that a neighbor has of a prefix.
+//! Paths with a received path identifier (ADD-PATH, RFC 7911): the places among a neighbor's paths of a prefix.
 
 use crate::batch::{DropCause, MOST_PATHS};
 use crate::shard::Core;
@@ -59,7 +59,7 @@ impl<P: FamilyKey> Core<P> {
         free.or(stale)
     }
 
-    /// Restores a path that another process had.
+    /// Restores a path of the old process.
     pub(crate) fn restore_path(
         &mut self,
         (peer, restored): (PeerIndex, Restored),

@@ -59,7 +59,7 @@ impl<P: FamilyKey> Core<P> {
         self.adj_rib_in.release_path(&mut self.resolver, path.attributes, out);
     }
 
-    /// Removes a peer's path of a prefix: the one with an identifier, or the only one. A path that the peer does not have is ignored.
+    /// Removes a peer's path of a prefix: the path with the identifier, or the only path. An unknown path is ignored.
     pub(crate) fn withdraw(
         &mut self,
         peer: PeerIndex,

@@ -1,10 +1,10 @@
-//! Refilter: a changed import policy decides again on the routes that came (XORP, section 8.3: no route is asked for again).
+//! Refilter: a changed import policy decides again on the received routes (XORP, section 8.3: without a request to the peer).
 //!
-//! Of a peer whose rejected routes are not stored, the walk decides again on the stored routes, and drops those that the new policy
-//! rejects. The others come by ROUTE-REFRESH (RFC 2918), for which control asks.
+//! For a peer whose rejected routes are not stored, the walk decides again on the stored routes, and drops newly rejected routes.
+//! Newly accepted routes come by ROUTE-REFRESH (RFC 2918), requested by control.
 //!
-//! One walk over the entries, in slices between fresh changes, serves all peers whose policies changed. Fresh routes use the new
-//! policy at once. A peer whose policy changes again while the walk is on is done when the walk has come around to the place of the
+//! A single walk over the entries, in slices between fresh changes, serves every peer with a changed policy. Fresh routes use the
+//! new policy at once. After a further change during the walk, a peer is done when the walk has come around to the place of the
 //! last change: the entries ahead are visited once.
 
 use super::import::Imports;
@@ -23,13 +23,13 @@ use sluice_machine::Outbox;
 #[derive(Debug)]
 struct Refiltered {
     peer: PeerIndex,
-    /// The place at which the walk was when the policy changed.
+    /// The walk's place at the change of the policy.
     from: u32,
     /// True once the walk has come to the end of the entries since.
     has_wrapped: bool,
 }
 
-/// The walk of all peers whose import policies changed.
+/// The walk for peers with changed import policies.
 #[derive(Debug, Default)]
 pub(crate) struct Refilter {
     next: u32,
@@ -42,7 +42,7 @@ pub(crate) struct Refilter {
 pub struct RefilterProgress {
     /// The peers whose routes are decided on again at present.
     pub peers: usize,
-    /// The entries that all walks of the process have visited so far.
+    /// The visits of entries by walks in the process so far.
     pub visited: u64,
 }
 
@@ -59,7 +59,7 @@ impl Refilter {
         self.peers.push(Refiltered { peer, from: self.next, has_wrapped: false });
     }
 
-    /// Ends the walk of a peer whose session is over.
+    /// Ends the walk of a peer with an ended session.
     pub fn end(&mut self, peer: PeerIndex) {
         self.peers.retain(|known| known.peer != peer);
     }
@@ -80,7 +80,7 @@ impl Refilter {
 }
 
 impl<P: FamilyKey> Shard<P> {
-    /// Sets the import policy of a peer, `None` to accept every route unchanged, and begins to decide on its stored routes again.
+    /// Sets the import policy of a peer, `None` to accept every route unchanged, and begins to decide on the stored routes again.
     /// Without `keeps_rejected`, rejected routes are not stored: after a change the caller asks the peer for its routes.
     pub fn set_import(&mut self, peer: PeerIndex, policy: Option<Arc<BoundPolicy>>, keeps_rejected: bool) {
         let Some(known) = self.core.adj_rib_in.peers.get_mut(usize::from(peer.0)) else { return };

@@ -1,10 +1,11 @@
-//! Revalidation: after another epoch of validated payloads (RFC 6811, draft-ietf-sidrops-aspa-verification), the policies that ask for validation decide again on the
-//! routes whose state may be another.
+//! Revalidation: after a new epoch of validated payloads (RFC 6811, draft-ietf-sidrops-aspa-verification), the policies with
+//! conditions on validation decide again on the routes whose state may have changed.
 //!
 //! One walk over the entries in slices looks at each prefix: a binary search finds out if a changed VRP covers the prefix. After a change of
-//! ASPAs the walk looks at the AS paths of the entry too: another binary search finds out if an AS is a changed customer. Only those entries
-//! are decided on: under import policies that ask for the state, and under export views that do, whose outcome is compared with the one before. Fresh routes have the state of the new epoch
-//! at once. An epoch that comes while the walk is on adds its prefixes to the walk, which then goes once around from where it is.
+//! ASPAs the walk looks at the AS paths of the entry too: another binary search finds out if an AS is a changed customer. Only
+//! the found entries are decided on again: under import policies and export views with conditions on validation. The outcome
+//! under an export view is compared with the previous outcome. Fresh routes have the state of the new epoch at once. An epoch
+//! during the walk adds the changed prefixes to the walk, which then goes once around from the present place.
 
 use super::import::Imports;
 use crate::policy::{BoundPolicy, Memory, OriginData, Trace, path_asns, path_state, state};
@@ -23,7 +24,7 @@ use smallvec::SmallVec;
 /// The most earlier epochs with which states are compared; with more, every covered entry counts as changed.
 const MOST_EPOCHS: usize = 4;
 
-/// Looks at prefixes that cost about as much as one decision.
+/// Look-ups of prefixes with about the cost of a decision.
 const LOOKS: usize = 16;
 
 /// A walk over the entries.
@@ -226,7 +227,7 @@ impl<P: FamilyKey> Core<P> {
         before.is_empty() || before.iter().any(was_other)
     }
 
-    /// Returns the changes that a policy makes under payloads; `None` if it rejects the path.
+    /// Returns the changes of a path by a policy under payloads; `None` for a rejected path.
     fn changes_under(
         &self,
         policy: &BoundPolicy,

@@ -1,6 +1,7 @@
-//! Stale routes: routes of a peer that wait for being announced again, over a restart (RFC 4724, RFC 9494) or in a route refresh (RFC 7313).
+//! Stale routes: routes of a peer waiting for a new announcement, over a restart (RFC 4724, RFC 9494) or in a route refresh (RFC
+//! 7313).
 //!
-//! Another process that takes the router over takes stale routes too, and they wait there.
+//! A live upgrade exports stale routes too, which go on waiting in the new process.
 
 use crate::attributes::canonical;
 use crate::long_lived;
@@ -77,7 +78,7 @@ impl<P: FamilyKey> AdjRibIn<P> {
         Received::Set(self.intern_octets(resolver, &marked, next_hop, view, out), true)
     }
 
-    /// Makes a path stale that another process had as a stale path.
+    /// Restores a stale path of the old process.
     pub(crate) fn make_stale(&mut self, entry: u32, path: PathNumber) {
         let peer = self.lanes.peer(path);
         let Some(position) = self.entries.position(entry, path) else { return };

@@ -1,8 +1,8 @@
 //! A branch: a reader of the change queue with an Adj-RIB-Out, for an update group or for the RIB.
 //!
-//! The Adj-RIB-Out of a branch has, for every entry, the source of the advertised route: two octets. The export view is a function of
-//! the best path, so that the source is enough to keep rule 1 (only advertised routes are withdrawn) and rule 2 (the advertised route is
-//! the present best path). Several changes of an entry become one while the branch waits.
+//! The Adj-RIB-Out of a branch has, for every entry, the source of the advertised route: two octets. The export view is a
+//! function of the best path, so the source is enough to keep rule 1 (only advertised routes are withdrawn) and rule 2 (the
+//! advertised route is the present best path). Several changes of an entry become a single change while the branch waits.
 
 use super::export_view::ExportView;
 use super::item::{Item, OutcomeId, Source};
@@ -28,7 +28,7 @@ pub(crate) struct Dump {
 #[derive(Clone, Debug)]
 pub(crate) struct Branch {
     adj_rib_out: Pages<Source>,
-    /// The sent paths of a group whose members are sent several paths of a prefix, in the place of `adj_rib_out`.
+    /// The sent paths of a group with several paths of a prefix, in place of `adj_rib_out`.
     pub paths_out: Option<Box<PathsOut>>,
     /// The number of advertised entries, or of their paths.
     pub(crate) advertised_count: u32,
@@ -58,8 +58,8 @@ impl Branch {
         }
     }
 
-    /// The view is another: a walk finds the entries with another outcome. A walk that advertises everything again begins anew; several
-    /// paths of a prefix are always advertised again.
+    /// Begins a walk for the entries with a changed outcome, after a change of the view. A walk for a refresh begins anew;
+    /// several paths of a prefix are always advertised again.
     pub fn change_view(&mut self, old: Arc<ExportView>, entries: u32) {
         match &self.dump {
             _ if self.paths_out.is_some() => self.advertise_again(),
@@ -111,8 +111,9 @@ impl Branch {
             && self.paths_out.as_deref().is_none_or(is_sent)
     }
 
-    /// Takes up to `limit` changes from the queue, then up to `limit` entries of the dump and of those due. `export` returns the
-    /// source and the outcome of an entry's path for the peers; `None` if none is exported. An entry is taken at most once.
+    /// Takes up to `limit` changes from the queue, then up to `limit` entries of the dump and of the due entries. `export`
+    /// returns the source and the outcome of an entry's path for the peers; `None` if no path is exported. An entry is taken at
+    /// most once.
     #[inline(always)]
     pub(in crate::shard) fn gather<P: FamilyKey>(
         &mut self,

@@ -28,7 +28,7 @@ impl Comparison {
         self.alike.clear();
     }
 
-    /// Returns true if the peers were sent another outcome of an entry's best path under `old` than they are under `new`.
+    /// Returns true if the outcome of an entry's best path under `old` differs from the outcome under `new`.
     fn differs<P: FamilyKey>(
         &mut self,
         core: &Core<P>,

@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 use sluice_base::{Address, Asn, Prefix, RouterId};
 
-/// The attributes of a route that is announced, before the rules of the session: a path's set, or what export policy made of it.
+/// The attributes of an announced route, before the rules of the session: a path's set, or the result of export policy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subject<'a> {
     /// The canonical octets.
@@ -68,7 +68,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// What attributes of this router's own are made of.
+/// The sources of the router's own attributes.
 struct Own<'a> {
     /// The AS that the peers know this router by.
     presented_as: Asn,
@@ -83,12 +83,12 @@ struct Own<'a> {
 pub(crate) struct Exported {
     /// The attributes without MP_REACH_NLRI.
     pub attributes: Vec<u8>,
-    /// The next hop's octets; where it is the router's own, which differs from peer to peer, no more than room for it.
+    /// The next hop's octets; for the router's own, which differs from peer to peer, only the room.
     pub next_hop: Vec<u8>,
     /// True if it is the router's own.
     pub is_own: bool,
-    /// `next_hop` is where an external neighbor said that the route goes. Members that reach that themselves keep it, in the place of
-    /// the router's own (RFC 4271, section 5.1.3); zeros stand for a link-local address that is not known.
+    /// `next_hop` is an external neighbor's next hop. Members on the same subnet keep this next hop in place of the router's own
+    /// (RFC 4271, section 5.1.3); zeros stand for an unknown link-local address.
     pub is_third_party: bool,
     /// The offset of the next hop in `attributes`: IPv4 only.
     pub next_hop_at: usize,
@@ -282,7 +282,7 @@ impl Exported {
         }
     }
 
-    /// For peers whose own AS is replaced in paths, or who know this router by another AS.
+    /// For peers whose AS is replaced in paths, or with a different local AS.
     #[cold]
     fn put_changed_path(&mut self, path: &[u8], local_as: Asn, key: &ExportView) {
         let presented_as = key.presented_as(local_as);
@@ -313,7 +313,7 @@ impl Exported {
         }
     }
 
-    /// For a 2-octet speaker; what it cannot read stays in `path`.
+    /// For a 2-octet speaker; AS numbers of 4 octets stay in `path`.
     #[cold]
     fn put_narrow_path(&mut self, path: &[u8], local_as: Asn, key: &ExportView) {
         self.path.clear();

@@ -26,7 +26,7 @@ pub struct SentCommunities {
 }
 
 impl SentCommunities {
-    /// All kinds.
+    /// Every kind.
     pub const ALL: SentCommunities = SentCommunities { standard: true, extended: true, large: true };
 }
 
@@ -76,14 +76,14 @@ pub struct DefaultRoute {
 /// The paths of a prefix that peers are sent which receive several (ADD-PATH, RFC 7911).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SentPaths {
-    /// All usable paths.
+    /// Every usable path.
     All,
-    /// So many of the best paths, at least 1. A path that came from a peer counts, but is not sent to that peer.
+    /// A number of the best paths, at least 1. A peer's own path counts, but is not sent to the peer.
     Best(u8),
 }
 
 /// The rules by which routes are announced to a peer. Peers with equal views are in one update group: they receive the same routes,
-/// apart from the next hop's address. A view is made once for all peers and tables that share it.
+/// apart from the next hop's address. Peers and tables with equal views share a view.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExportView {
     /// The peers are in this AS.
@@ -92,19 +92,19 @@ pub struct ExportView {
     pub four_octet_as: bool,
     /// Messages may have 65,535 octets (RFC 8654).
     pub extended_messages: bool,
-    /// The address of a peer whose advertisements are paced, which is alone in its update group: in a group it would be sent each change
-    /// that other members were sent, and not the latest one alone.
+    /// The address of a peer whose advertisements are paced, which is alone in the update group: with other members, the peer
+    /// would be sent each change, and not only the latest.
     pub paced: Option<IpAddr>,
     /// The router's own next hop has a link-local address too (RFC 2545, section 3).
     pub link_local: bool,
-    /// Internal peers are sent this router as the next hop of what it learned outside.
+    /// Internal peers are sent the router as the next hop of routes learned outside.
     pub next_hop_self: bool,
     /// The rules of reflection; `None` for external peers.
     pub reflection: Option<Reflection>,
     /// External peers are sent routes as another external peer announced them, without this router's AS and next hop: a route server
     /// (RFC 7947).
     pub transparent: bool,
-    /// The AS of the peers, which is replaced in paths by this router's: sites of one AS reach each other over this router.
+    /// The AS of the peers, replaced in paths by the router's: sites of one AS reach each other over the router.
     pub overridden_as: Option<Asn>,
     /// The AS that external peers know this router by; `None` for the router's AS.
     pub other_as: Option<OtherAs>,
@@ -116,16 +116,16 @@ pub struct ExportView {
     pub long_lived_stale: bool,
     /// The kinds of communities that the peers are sent.
     pub communities: SentCommunities,
-    /// The paths of each prefix that the peers are sent, with path identifiers; `None` for the best path without an identifier.
+    /// The paths of each prefix for the peers, with path identifiers; `None` for the best path without an identifier.
     pub paths: Option<SentPaths>,
-    /// The policy that chooses among the paths beside the best one, of which only those are sent that the policy accepts; its changes have no
-    /// effect. `None` if all are chosen, and if the peers are sent one path.
+    /// The policy for the choice of paths beside the best path: only accepted paths are sent; changes of the policy have no
+    /// effect. `None` without a choice, and with a single path.
     pub further: Option<Arc<BoundPolicy>>,
-    /// The router's own default route, which the peers are sent in the place of any other; `None` if they are sent the best path.
+    /// The router's own default route, sent in place of the best path; `None` for the best path.
     pub default_route: Option<DefaultRoute>,
-    /// The prefixes that the peers want (RFC 5292); `None` for all.
+    /// The prefixes wanted by the peers (RFC 5292); `None` for all.
     pub wanted: Option<Arc<PrefixFilter>>,
-    /// The export policy; `None` if every route is announced unchanged that the rules of BGP allow.
+    /// The export policy; `None` if the rules of BGP alone decide.
     pub policy: Option<Arc<BoundPolicy>>,
 }
 
@@ -169,8 +169,8 @@ impl ExportView {
             && (self.long_lived_stale || !adj_rib_in.sets.is_long_lived(path.set))
     }
 
-    /// Returns true if communities do not bound the reach of a path: a route server does not process those of its clients (RFC 7947, section
-    /// 2.2.4). ONLY_TO_CUSTOMER is no community.
+    /// Returns true if communities do not bound the reach of a path: a route server does not process its clients' communities
+    /// (RFC 7947, section 2.2.4). ONLY_TO_CUSTOMER is no community.
     #[cold]
     fn ignores_communities<P: FamilyKey>(
         &self,

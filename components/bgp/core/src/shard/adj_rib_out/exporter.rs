@@ -1,10 +1,11 @@
-//! Export policy: what becomes of best paths under an export view (RFC 4271, section 9.1.3), for one block or slice.
+//! Export policy: the outcomes of best paths under an export view (RFC 4271, section 9.1.3), for a block or slice.
 //!
-//! Without a policy the outcome of a path is its attribute set. With one it is the changed attributes, equal results once: routes of
-//! several sets that policy makes equal are packed into the same UPDATEs, and routes of one set with several outcomes are not.
+//! Without a policy the outcome of a path is the attribute set. With a policy the outcome is the changed attributes, equal
+//! results once: routes of several sets with equal results are packed into the same UPDATEs, routes of one set with several
+//! outcomes into several.
 //!
-//! A route that does not fit in a message loses attributes that it can do without ([`REMOVABLE`]; RFC 8654, section 4), no more of them
-//! than are necessary. A route that does not fit without these either is not exported.
+//! A route too large for a message loses dispensable attributes ([`REMOVABLE`]; RFC 8654, section 4), as few as possible. A route
+//! that is still too large is not exported.
 
 use super::export::{Exported, Subject, announcement_overhead};
 use super::export_view::ExportView;
@@ -20,19 +21,19 @@ use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashTable};
 use smallvec::SmallVec;
 
-/// Octets of a message that are enough for a prefix and for what the export rules add to stored attributes (RFC 4271, section 9.2).
+/// Octets of a message reserved for a prefix and for additions of the export rules to stored attributes (RFC 4271, section 9.2).
 const ADDED: usize = 200;
 
-/// Outcomes of the routes of one set and one source.
+/// Outcomes of the routes of a set and a source.
 #[derive(Debug, Default)]
 struct Row {
     memory: Memory,
-    /// By the changes that policy makes.
+    /// By policy's changes.
     outcomes: SmallVec<[(Trace, OutcomeId); 1]>,
     is_rejected: bool,
 }
 
-/// The outcomes of best paths under one view.
+/// The outcomes of best paths under a view.
 #[derive(Debug, Default)]
 pub(crate) struct Exporter {
     rows: Vec<Row>,
@@ -42,7 +43,7 @@ pub(crate) struct Exporter {
     by_content: HashTable<u32>,
     /// The sources of routes that do not fit in a message.
     pub too_large: Vec<Source>,
-    /// The outcomes that lost attributes to fit in a message, with the codes of these attributes.
+    /// The outcomes with attributes removed to fit in a message, with the codes of the removed attributes.
     reduced: HashMap<OutcomeId, Removed, FixedState>,
 }
 
@@ -50,7 +51,7 @@ pub(crate) struct Exporter {
 pub(crate) type Removed = SmallVec<[u8; REMOVABLE.len()]>;
 
 impl Exporter {
-    /// Forgets all outcomes, for another view, or because sets may be others now.
+    /// Forgets the outcomes, for a different view, or because numbers of sets may be reused.
     pub fn clear(&mut self) {
         self.too_large.clear();
         if self.rows.is_empty() && self.changed.is_empty() {
@@ -64,7 +65,7 @@ impl Exporter {
         self.reduced.clear();
     }
 
-    /// Returns the source and the outcome of the path of an entry that peers with this view are sent; `None` if they are sent none.
+    /// Returns the source and the outcome of an entry's path for peers with the view; `None` if no path is exported.
     #[inline(always)]
     pub fn best<P: FamilyKey>(
         &mut self,
@@ -76,7 +77,7 @@ impl Exporter {
         Some((best.peer, self.export(core, view, entry, best)?))
     }
 
-    /// Returns the outcome of the best path of an entry; `None` if peers with this view are sent no route.
+    /// Returns the outcome of the best path of an entry; `None` if not exported under the view.
     #[inline(always)]
     pub fn export<P: FamilyKey>(
         &mut self,
@@ -110,7 +111,7 @@ impl Exporter {
         self.reduce(core, view, outcome, best)
     }
 
-    /// Removes attributes one by one until the route fits in a message (RFC 8654, section 4); `None` if it does not.
+    /// Removes attributes one by one until the route fits in a message (RFC 8654, section 4); `None` for a route still too large.
     #[cold]
     fn reduce<P: FamilyKey>(
         &mut self,
@@ -140,12 +141,12 @@ impl Exporter {
         None
     }
 
-    /// Returns the codes of the attributes that an outcome lost to fit in a message.
+    /// Returns the codes of the attributes removed from an outcome to fit in a message.
     pub fn removed(&self, outcome: OutcomeId) -> &[u8] {
         self.reduced.get(&outcome).map_or(&[], |removed| removed)
     }
 
-    /// Returns the sources of routes that are announced without some of their attributes.
+    /// Returns the sources of routes announced without some attributes.
     #[inline]
     pub fn reduced_among<P: FamilyKey>(&self, core: &Core<P>, items: &[Item]) -> Vec<Source> {
         if self.reduced.is_empty() {
@@ -237,7 +238,7 @@ impl Exporter {
         place
     }
 
-    /// Returns the outcome with changed attributes: equal ones have one number.
+    /// Returns the outcome with changed attributes: equal outcomes have the same number.
     fn intern(&mut self, edited: Edited) -> OutcomeId {
         let hasher = FixedState::with_seed(0);
         let hash_of = |edited: &Edited| hasher.hash_one((&edited.octets, &edited.next_hop, edited.rule));

@@ -149,7 +149,7 @@ impl<P: FamilyKey> AdjRibOut<P> {
         self.settle_check(target);
     }
 
-    /// Assumes that all routes are advertised to all members, by the process before a live upgrade. For groups with empty
+    /// Assumes that the old process of a live upgrade has advertised every route to every member. For groups with empty
     /// Adj-RIBs-Out.
     pub fn assume_advertised(&mut self, core: &Core<P>) {
         let mut merged: Vec<Group<P>> = Vec::new();

@@ -29,7 +29,7 @@ pub(super) struct Member {
 /// A route refresh of a member (RFC 7313), with its number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Refresh {
-    /// No refresh, or one without marks.
+    /// No refresh, or a refresh without marks.
     None,
     /// The mark of the beginning is due.
     Begins(u32),
@@ -37,15 +37,14 @@ pub(super) enum Refresh {
     Runs(u32),
 }
 
-/// A block, and the number of members that have yet to read the block. The count avoids a look at all members, of which there may be
-/// thousands.
+/// A block, and the number of members yet to read the block. The count avoids a scan of the members, possibly thousands.
 #[derive(Clone)]
 pub(super) struct Pending {
     pub(super) block: Arc<Block>,
     pub(super) unread: usize,
 }
 
-/// Members of a group with another view from now on.
+/// Members of a group with a new view.
 pub(super) struct Move {
     pub(super) group: usize,
     pub(super) view: Arc<ExportView>,
@@ -68,7 +67,7 @@ impl<P: FamilyKey> Group<P> {
         self.first + self.blocks.len() as u64
     }
 
-    /// Notes that a member has read the block of this number. Returns the last block that all members have read, if any.
+    /// Notes a member's reading of the block of this number. Returns the last block read by every member, if any.
     pub(super) fn read(&mut self, number: u64) -> Option<Arc<Block>> {
         if let Some(pending) = self.blocks.get_mut((number - self.first) as usize) {
             pending.unread -= 1;
@@ -84,7 +83,7 @@ impl<P: FamilyKey> Group<P> {
         self.drop_read_blocks();
     }
 
-    /// Drops blocks that all members have read, and returns the last dropped block.
+    /// Drops blocks read by every member, and returns the last dropped block.
     fn drop_read_blocks(&mut self) -> Option<Arc<Block>> {
         let mut last = None;
         while self.blocks.front().is_some_and(|pending| pending.unread == 0) {
@@ -94,7 +93,7 @@ impl<P: FamilyKey> Group<P> {
         last
     }
 
-    /// Returns changes that the members are sent, for monitors.
+    /// Returns changes sent to the members, for monitors.
     #[cold]
     pub(super) fn sent_block(&self, items: &[Item]) -> SentBlock {
         let has_paths = self.view.paths.is_some();
@@ -106,7 +105,7 @@ impl<P: FamilyKey> Group<P> {
         }
     }
 
-    /// Returns true if all changes are packed and read: the group's Adj-RIB-Out is complete then.
+    /// Returns true if every change is packed and read: the group's Adj-RIB-Out is complete.
     pub(super) fn is_settled(&self, queue_end: Cursor) -> bool {
         self.blocks.is_empty() && self.branch.is_idle(queue_end) && !self.branch.is_reexporting()
     }

@@ -1,10 +1,10 @@
 //! Update groups: peers with equal Adj-RIBs-Out share one branch and one packing of UPDATEs.
 //!
 //! A group is a [`Branch`] and the last few packed blocks; a member is a cursor in the blocks. The member ahead packs the next
-//! block, and the remaining members copy the block. Members leave a group in two cases. Members that fall too many blocks behind become
-//! a separate group with the blocks still to read, so that no member waits for slow members and nothing is queued for slow members. A
-//! member that requests a refresh, or has just come up, is alone until all routes are advertised. Two groups of one key that have advertised
-//! everything become one group.
+//! block, and the remaining members copy the block. Members leave a group in two cases. Members that fall too many blocks behind
+//! become a separate group with the blocks still to read, so no member waits for slow members and no more blocks are queued for
+//! slow members. A member that requests a refresh, or has just come up, is alone until every route is advertised. Two groups with
+//! the same key, and with complete Adj-RIBs-Out, become a single group.
 
 use super::branch::Branch;
 use super::comparison::Comparison;
@@ -25,17 +25,17 @@ use alloc::vec::Vec;
 use sluice_stage::{CheckStage, Violation};
 use sluice_validation::VrpTable;
 
-/// Changes that go into one block.
+/// The most changes in a block.
 pub(super) const BLOCK_CHANGES: usize = 2048;
 
 /// The number of no group.
 const NO_GROUP: u32 = u32::MAX;
 
-/// When a member is this many blocks behind the first member, all members more than half as many blocks behind become a separate group:
-/// slow members stay together.
+/// The most blocks that a member may be behind the first member. Beyond, every member more than half as many blocks behind moves
+/// to a separate group: slow members stay together.
 pub(super) const MOST_BLOCKS: usize = 16;
 
-/// The Adj-RIBs-Out of all peers, by update group (RFC 4271, section 3.2): the routes that the members of each group were sent.
+/// The Adj-RIBs-Out of the peers, by update group (RFC 4271, section 3.2): the routes sent to the members of each group.
 pub(crate) struct AdjRibOut<P: FamilyKey> {
     pub(super) groups: Vec<Option<Group<P>>>,
     /// The number of each peer's group, by peer; [`NO_GROUP`] for a peer without a group.
@@ -49,9 +49,9 @@ pub(crate) struct AdjRibOut<P: FamilyKey> {
     /// A small unused block, kept for reuse.
     pub(super) spare: Option<Arc<Block>>,
     checked: Checked,
-    /// True if monitors are sent what members are sent.
+    /// True if monitors receive the routes sent to members.
     pub notes_sent: bool,
-    /// The changes that members were sent and that no monitor was sent.
+    /// The changes sent to members and not to monitors yet.
     pub sent_blocks: Vec<SentBlock>,
 }
 
@@ -73,13 +73,14 @@ impl<P: FamilyKey> Default for AdjRibOut<P> {
 }
 
 impl<P: FamilyKey> AdjRibOut<P> {
-    /// Puts a checking stage before the PeerOut of a peer, or of all peers without one; or removes it.
+    /// Puts a checking stage before the PeerOut of a peer, or, with `None`, of every peer; or removes the stage.
     pub fn check(&mut self, peer: Option<PeerIndex>, on: bool) {
         self.checked.set(peer, on);
         (0..self.groups.len()).for_each(|index| self.settle_check(index));
     }
 
-    /// A group has a checking stage if one of the members is checked. The stage knows one route of each prefix.
+    /// Adds or removes a group's checking stage: a group has the stage if a member is checked. The stage knows a single route of
+    /// each prefix.
     pub(super) fn settle_check(&mut self, index: usize) {
         let Some(group) = &mut self.groups[index] else { return };
         let is_wanted = group.members.iter().any(|member| self.checked.covers(member.peer));
@@ -94,7 +95,7 @@ impl<P: FamilyKey> AdjRibOut<P> {
         self.groups.iter().flatten().any(|group| group.view.paths.is_some())
     }
 
-    /// Takes changed paths to the groups whose members are sent several paths of a prefix.
+    /// Passes changed paths to the groups with several paths of a prefix.
     pub fn note_paths(&mut self, changed: &mut Vec<(u32, PathNumber)>) {
         for paths_out in self.groups.iter_mut().flatten().filter_map(|g| g.branch.paths_out.as_mut()) {
             changed.iter().for_each(|(entry, path)| paths_out.note(*entry, *path));
@@ -102,7 +103,7 @@ impl<P: FamilyKey> AdjRibOut<P> {
         changed.clear();
     }
 
-    /// Iterates over the violations that the checking stages found.
+    /// Iterates over the violations found by checking stages.
     pub fn violations(&self) -> impl Iterator<Item = &Violation<Announced<P>>> {
         self.groups.iter().flatten().filter_map(|g| g.check.as_ref()).flat_map(|c| c.violations())
     }
@@ -126,7 +127,7 @@ impl<P: FamilyKey> AdjRibOut<P> {
         self.places[peer] = group;
     }
 
-    /// The group of a peer, and the peer's position in it.
+    /// Returns the group of a peer, and the peer's position in the group.
     pub(super) fn find(&self, peer: PeerIndex) -> Option<(usize, usize)> {
         let index = *self.places.get(usize::from(peer.0)).filter(|index| **index != NO_GROUP)? as usize;
         let group = self.groups.get(index)?.as_ref()?;
@@ -193,8 +194,8 @@ impl<P: FamilyKey> AdjRibOut<P> {
         Some(own)
     }
 
-    /// Advertises all routes to a member again: after a ROUTE-REFRESH (RFC 2918), or because the member is sent other next hops. The
-    /// member has the view `view` from now on, if there is one. A `number` above 0 has the beginning and the end marked.
+    /// Advertises every route to a member again: after a ROUTE-REFRESH (RFC 2918), or for changed next hops. With `Some`, `view`
+    /// becomes the member's view. With a `number` above 0 the beginning and the end are marked.
     pub fn refresh(&mut self, peer: PeerIndex, view: Option<Arc<ExportView>>, number: u32) {
         let Some((index, _)) = self.find(peer) else { return };
         if let Some(own) = self.split(index, |m| m.peer == peer)
@@ -208,8 +209,8 @@ impl<P: FamilyKey> AdjRibOut<P> {
         }
     }
 
-    /// Gives members other views. Members of one group with one new view stay together. Routes with another outcome under the new view are
-    /// advertised, after a walk in slices; `entries` is the number of entries.
+    /// Gives members new views. Members of a group with the same new view stay together. Routes with a changed outcome under the
+    /// new view are advertised, after a walk in slices; `entries` is the number of entries.
     pub fn set_views(&mut self, views: &[(PeerIndex, Arc<ExportView>)], entries: u32) {
         let mut moves: Vec<Move> = Vec::new();
         for (peer, view) in views {
@@ -237,8 +238,8 @@ impl<P: FamilyKey> AdjRibOut<P> {
         self.groups.iter().flatten().any(|group| group.view.asks_for_validation())
     }
 
-    /// Has the groups export an entry again whose policies decide otherwise on its best path than under earlier payloads, unless a
-    /// change of the entry waits for them anyway.
+    /// Exports an entry again to groups whose policies decide differently on the best path than under earlier payloads, unless a
+    /// change of the entry is queued for the group anyway.
     pub fn export_again(&mut self, core: &Core<P>, entry: u32, before: &[Option<Arc<VrpTable>>]) {
         for group in self.groups.iter_mut().flatten().filter(|group| group.view.asks_for_validation()) {
             if let Some(paths_out) = &mut group.branch.paths_out {
@@ -289,7 +290,7 @@ impl<P: FamilyKey> AdjRibOut<P> {
         })
     }
 
-    /// Adds all members with changes to advertise to `out`. Groups at rest cost nothing, whatever the number of members.
+    /// Adds the members with changes to advertise to `out`. Groups at rest are free of cost, with any number of members.
     pub fn with_output(&self, queue_end: Cursor, out: &mut Vec<PeerIndex>) {
         for group in self.groups.iter().flatten() {
             // A newcomer is sent its End-of-RIB marker together with the end of the dump: no settled group owes one.
@@ -308,17 +309,17 @@ impl<P: FamilyKey> AdjRibOut<P> {
         self.groups[index].as_ref().map(|g| (&g.view, &g.branch))
     }
 
-    /// Returns the number of advertised routes, over all groups.
+    /// Returns the number of advertised routes, summed over groups.
     pub fn advertised_count(&self) -> usize {
         self.groups.iter().flatten().map(|group| group.branch.advertised_count() as usize).sum()
     }
 
-    /// Iterates over the members of all groups.
+    /// Iterates over the members of the groups.
     pub fn members(&self) -> impl Iterator<Item = PeerIndex> {
         self.groups.iter().flatten().flat_map(|group| &group.members).map(|member| member.peer)
     }
 
-    /// Iterates over the cursors of all branches.
+    /// Iterates over the branches' cursors.
     pub fn cursors(&mut self) -> impl Iterator<Item = &mut Cursor> {
         self.groups.iter_mut().flatten().map(|g| &mut g.branch.cursor)
     }

@@ -5,8 +5,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use sluice_base::Provenance;
 
-/// The source of an advertised route, in two octets; 0: no route is advertised. The source of one of several paths of a prefix is the number
-/// of the path.
+/// The source of an advertised route, in two octets; 0 without an advertised route. With several paths of a prefix the source is
+/// the number of the path.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Source(u16);
 
@@ -19,7 +19,7 @@ impl Source {
         Source(peer.0 + 1)
     }
 
-    /// One of several paths of a prefix.
+    /// The source of a path, with several paths of a prefix.
     pub(crate) const fn of_path(path: PathNumber) -> Self {
         Source(path.0 + 1)
     }
@@ -62,7 +62,7 @@ pub(crate) struct Item {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct OutcomeId(pub u32);
 
-/// The bit of an [`OutcomeId`] that is not a set's. There are fewer than 2^31 sets.
+/// The bit of an [`OutcomeId`] for changed attributes. The number of sets is below 2^31.
 pub(super) const CHANGED: u32 = 1 << 31;
 
 impl OutcomeId {
@@ -72,7 +72,7 @@ impl OutcomeId {
     }
 }
 
-/// A block of changes that an update group was sent.
+/// A block of changes sent to an update group.
 #[derive(Debug)]
 pub(crate) struct SentBlock {
     /// The members of the group.

@@ -1,10 +1,9 @@
 //! Packing: changes of an update group become UPDATEs, each attribute set written once (RFC 4271, section 9.2; RFC 7606,
 //! section 5.1: one kind of routes a message, MP attributes first).
 //!
-//! A [`Block`] is written once for the group and copied to each member. What differs between members is known by
-//! message: the octets of the next hop ([`NextHopsFor`]), and that no member is sent its own routes. A member whose own route
-//! became the best one must, if it was sent another before, be sent a withdrawal instead: `Kind::Replace` marks
-//! the messages where that is so.
+//! A [`Block`] is written once for the group and copied to each member. Members differ only by message: in the octets of the next
+//! hop ([`NextHopsFor`]), and because a member's own routes are not sent back. If a member's own route becomes the best path
+//! after a different route was sent, the member receives a withdrawal instead: `Kind::Replace` marks such messages.
 
 use super::export::{Exported, announcement_overhead};
 use super::export_view::ExportView;
@@ -23,20 +22,20 @@ const SMALL_MESSAGES: usize = 16;
 /// The effect of a message on the members of the group.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Kind {
-    /// Withdraws; not for the source, which was never sent the route.
+    /// Withdraws; skipped for the source, which never received the route.
     Withdraw,
-    /// Announces; not for the source, which was sent nothing before either.
+    /// Announces; skipped for the source, which received no earlier route either.
     Announce,
-    /// Announces; a withdrawal for the source, which was sent another route before.
+    /// Announces; withdraws for the source, which received a different route before.
     Replace,
 }
 
-/// The next hop that members read in a message.
+/// The next hop of a message for members.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum HopField {
     /// The router's own, which differs from member to member.
     Own,
-    /// The field's where a member reaches that itself, otherwise the router's own.
+    /// The field's if directly reachable for the member, otherwise the router's own.
     ThirdParty,
     /// The field's.
     Fixed,
@@ -66,12 +65,12 @@ pub(crate) struct Message {
     pub kind: Kind,
 }
 
-/// UPDATEs of a group, in order. Some members read them later than others, so that there can be many: they have next to no room to spare.
+/// UPDATEs of a group, in order. Slow members read blocks late, so many blocks can exist, with next to no spare room.
 #[derive(Debug, Default)]
 pub(crate) struct Block {
     octets: Vec<u8>,
     messages: Vec<Message>,
-    /// The sources of routes that do not fit in a message, and are in none.
+    /// The sources of routes too large for a message.
     pub too_large: Vec<Source>,
     /// The sources of routes that lost attributes to fit in a message.
     pub reduced: Vec<Source>,
@@ -88,7 +87,7 @@ pub struct Sent {
     pub withdrawn: u64,
     /// Routes not announced because they do not fit in a message.
     pub too_large: u64,
-    /// Routes announced without some of their attributes, so that they fit in a message (RFC 8654, section 4).
+    /// Routes announced without some attributes, to fit in a message (RFC 8654, section 4).
     pub reduced: u64,
 }
 
@@ -119,7 +118,7 @@ fn drop_link_local(out: &mut Vec<u8>, at: usize, hop: usize) {
 }
 
 impl Block {
-    /// Returns true if it is worth keeping when all have read it: a single route comes after the other.
+    /// Returns true if the block is worth keeping for reuse: single routes follow each other.
     pub fn is_small(&self) -> bool {
         self.octets.capacity() <= MAX_MESSAGE_LEN && self.messages.capacity() <= SMALL_MESSAGES
     }
@@ -128,7 +127,7 @@ impl Block {
         self.messages.get(index)
     }
 
-    /// Counts the routes that `member` is not sent, or is sent without some attributes, because they do not fit in a message.
+    /// Counts the routes too large for a message: not sent to `member`, or sent without some attributes.
     #[inline(always)]
     pub fn count_too_large(&self, member: Source, sent: &mut Sent) {
         let of_others =
@@ -137,7 +136,7 @@ impl Block {
         sent.reduced += of_others(&self.reduced);
     }
 
-    /// Appends a message as `member` is to see it, with the next hop that it is sent.
+    /// Appends a message for `member`, with the member's next hop.
     #[inline(always)]
     pub fn copy<P: FamilyKey>(
         &self,
@@ -186,7 +185,8 @@ impl Block {
     }
 }
 
-/// Writes a withdrawal with the prefixes that `nlri` appends; returns where they begin in the message. `code` is the family on the wire.
+/// Writes a withdrawal with the prefixes appended by `nlri`; returns the prefixes' offset in the message. `code` is the family on
+/// the wire.
 fn put_withdrawal<P: FamilyKey>(code: [u8; 3], out: &mut Vec<u8>, nlri: impl FnOnce(&mut Vec<u8>)) -> usize {
     let at = header::start(out, MessageType::Update);
     let begin;
@@ -229,8 +229,8 @@ pub(crate) struct Packer {
     order: Vec<(Rank, u32)>,
 }
 
-/// The properties that routes of one message share, as a number that orders the messages: withdrawals first,
-/// since they make room at the other end; then by outcome, source and kind.
+/// The common properties of a message's routes, as a number for the order of messages: withdrawals first, to make room at the
+/// receiver; then by outcome, source and kind.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Rank(u64);
 
@@ -260,7 +260,7 @@ impl Rank {
     }
 }
 
-/// Routes that share messages, and are not in one yet.
+/// Routes with common messages, not packed yet.
 struct Run<'a, P: FamilyKey> {
     core: &'a Core<P>,
     items: &'a [Item],
@@ -302,8 +302,8 @@ impl<P: FamilyKey> Run<'_, P> {
 }
 
 impl Packer {
-    /// Packs `items` for a group into `block`, in the place of what was in it. `watched` returns the peer of a route if the messages depend
-    /// on the peer: a member, which is not sent its own routes, or one whose identifier becomes an attribute.
+    /// Packs `items` for a group into `block`, replacing the contents. `watched` returns the peer of a route if the messages
+    /// depend on the peer: a member, which is not sent its own routes, or a peer whose identifier becomes an attribute.
     #[inline(always)]
     pub fn pack<P: FamilyKey>(
         &mut self,
@@ -376,8 +376,8 @@ fn withdraw<P: FamilyKey>(draft: &mut Block, run: &mut Run<'_, P>) {
     }
 }
 
-/// Returns the most octets of messages with these attributes: extended messages are for attributes alone that fit in no other (RFC 8654,
-/// section 5).
+/// Returns the most octets of messages with these attributes: extended messages are only for attributes too large for standard
+/// messages (RFC 8654, section 5).
 #[inline(always)]
 fn longest_message<P: FamilyKey>(exported: &Exported, view: &ExportView) -> usize {
     let most = announcement_overhead::<P>(exported) + exported.attributes.len() + view.longest_nlri::<P>();

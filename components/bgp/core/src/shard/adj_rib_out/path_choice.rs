@@ -1,4 +1,4 @@
-//! The paths of a prefix that an export view selects, and the visits that compare them with the sent ones.
+//! The paths of a prefix selected by an export view, and the comparison with the sent paths.
 
 use super::branch::Branch;
 use super::export_view::{ExportView, SentPaths};
@@ -21,8 +21,8 @@ pub(crate) struct Export<'a, P: FamilyKey> {
 }
 
 impl Branch {
-    /// Takes up to about `limit` changes of paths: from the queue, then those due, then those of a walk over all entries. An entry is taken
-    /// at most once.
+    /// Takes up to about `limit` changes of paths: from the queue, then due entries, then entries of a walk. An entry is taken at
+    /// most once.
     #[inline(never)]
     pub fn gather_paths<P: FamilyKey>(
         &mut self,
@@ -60,7 +60,7 @@ impl Branch {
         self.paths_out = Some(paths_out);
     }
 
-    /// Compares the sent paths of an entry with the selected ones. With `again`, all are sent once more (RFC 2918).
+    /// Compares the sent paths of an entry with the selected paths. With `again`, every path is sent once more (RFC 2918).
     fn visit_paths<P: FamilyKey>(
         &mut self,
         paths_out: &mut PathsOut,
@@ -120,8 +120,8 @@ impl Branch {
 }
 
 impl<P: FamilyKey> Core<P> {
-    /// Returns the paths of an entry that come to the export policy of a view: the best one, or those of several that are selected without
-    /// a policy.
+    /// Returns the paths of an entry that come to the export policy of a view: the best path, or the several paths selected
+    /// without a policy.
     pub(crate) fn paths_towards(&self, view: &ExportView, entry: u32) -> SmallVec<[Accepted; 2]> {
         if view.paths.is_none() {
             return view.best_path(&self.adj_rib_in, entry).into_iter().collect();
@@ -134,7 +134,7 @@ impl<P: FamilyKey> Core<P> {
         paths
     }
 
-    /// Iterates over the usable paths of an entry beside the best one; none without a best path.
+    /// Iterates over the usable paths of an entry beside the best path; empty without a best path.
     pub(crate) fn further_paths(&self, entry: u32) -> impl Iterator<Item = PathNumber> + '_ {
         let tables = self.loc_rib.tables(&self.adj_rib_in, &self.resolver, entry);
         let best = self.adj_rib_in.entries.best(entry).map(|path| path.number);
@@ -142,7 +142,7 @@ impl<P: FamilyKey> Core<P> {
         paths.map(|path| path.number).filter(move |number| best.is_some_and(|best| best != *number))
     }
 
-    /// Returns the term that keeps a path beside the best one from peers with a view, with empty names if no term does; `None` for a path
+    /// Returns the term that keeps a further path from peers with a view, with empty names if no term decides; `None` for a path
     /// that may be sent.
     pub(crate) fn not_chosen(&self, view: &ExportView, entry: u32, path: Accepted) -> Option<DecidedBy> {
         let policy = view.further.as_ref()?;
@@ -152,8 +152,8 @@ impl<P: FamilyKey> Core<P> {
         (!outcome.is_accepted).then(|| policy.decided_by(&outcome).unwrap_or_default())
     }
 
-    /// Returns the paths of an entry that peers with a view are sent, with what `export` makes of each. Paths that cannot be used, paths
-    /// that the view's policy does not choose and paths that are not exported do not count among the best ones.
+    /// Returns the paths of an entry for peers with a view, with the outcome of `export`. Unusable, unchosen and unexported paths
+    /// do not count among the best paths.
     pub(crate) fn selected_paths(
         &self,
         view: &ExportView,

@@ -1,12 +1,13 @@
-//! The Adj-RIB-Out of an update group whose members are sent several paths of a prefix (ADD-PATH, RFC 7911).
+//! The Adj-RIB-Out of an update group with several paths of a prefix (ADD-PATH, RFC 7911).
 //!
 //! The Adj-RIB-Out has, for every entry, the numbers of the sent paths: 8 octets for up to four paths, and a list beside the pages for
-//! more. A visit of an entry compares the sent paths with those that the export view selects now: paths that the view no longer selects
-//! are withdrawn, new ones are announced, and of the others those whose attributes changed ([`PathsOut::due`]). A policy of the view may choose
-//! among the paths beside the best one ([`ExportView::further`]).
+//! more. A visit of an entry compares the sent paths with the paths selected by the export view now: paths no longer selected are
+//! withdrawn, and new paths and paths with changed attributes ([`PathsOut::due`]) are announced. A policy of the view may choose
+//! among the further paths ([`ExportView::further`]).
 //!
-//! The change queue has an entry whose best path changed. Changes of other paths are noted by [`ChangedPaths::note`](crate::shard::changed_paths::ChangedPaths::note), and the shard passes
-//! them on to all groups of this kind.
+//! The change queue has entries with a changed best path. Changes of further paths are noted by
+//! [`ChangedPaths::note`](crate::shard::changed_paths::ChangedPaths::note), and the shard passes the changes on to every group of
+//! this kind.
 
 use super::item::Source;
 use crate::shard::entry::{Pages, PathNumber};
@@ -28,7 +29,7 @@ pub(crate) struct PathsOut {
     pub(super) few: Pages<[Source; FEW]>,
     /// The sent paths of entries with more than [`FEW`].
     many: BTreeMap<u32, Paths>,
-    /// Changed paths that are not sent yet, by entry. [`PathNumber::NONE`] stands for a change of the order of the entry's paths.
+    /// Changed paths not sent yet, by entry. [`PathNumber::NONE`] stands for a change of the order of the entry's paths.
     pub(super) due: BTreeSet<(u32, PathNumber)>,
 }
 
@@ -63,7 +64,7 @@ impl PathsOut {
         self.due.insert((entry, path));
     }
 
-    /// Returns true if all changed paths were sent.
+    /// Returns true if every changed path was sent.
     pub fn is_idle(&self) -> bool {
         self.due.is_empty()
     }

@@ -1,9 +1,9 @@
-//! A changed export view: the walk that finds the routes whose outcome is another.
+//! A changed export view: the walk that finds routes with a changed outcome.
 //!
-//! The walk runs in slices between fresh changes. An entry is due if peers were sent a route under the old view and are to be sent
-//! another one, or none, under the new view, or were sent none and are to be sent one. Changes that come meanwhile are exported under
-//! the new view at once, and the walk leaves them out. A view that changes again while the walk is on adds the entries behind the walk
-//! to the walk; the entries ahead are compared once.
+//! The walk runs in slices between fresh changes. An entry is due if the outcome under the new view differs from the outcome
+//! under the old view: a different route, a new route, or a withdrawal. Changes during the walk are exported under the new view
+//! at once, and the walk skips their entries. A further change of the view during the walk adds the entries behind the walk to
+//! the walk; the entries ahead are compared once.
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -14,16 +14,16 @@ use hashbrown::HashSet;
 
 use super::export_view::ExportView;
 
-/// The parts of a walk, each with the view under which its entries were sent.
+/// The parts of a walk, each with the view of the entries' latest export.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reexport {
     pub(super) parts: VecDeque<(Range<u32>, Arc<ExportView>)>,
-    /// Entries that were sent under the new view since it changed, and are ahead of the walk.
+    /// Entries ahead of the walk, sent under the new view since the change.
     pub(super) fresh: HashSet<u32, FixedState>,
 }
 
 impl Reexport {
-    /// Begins or extends a walk: entries were sent under `old` so far. `end` is the number of entries.
+    /// Begins or extends a walk: entries were exported under `old` so far. `end` is the number of entries.
     pub fn begin(&mut self, old: Arc<ExportView>, end: u32) {
         let mut next = 0;
         let mut behind = VecDeque::new();
@@ -43,7 +43,7 @@ impl Reexport {
         self.parts.append(&mut behind);
     }
 
-    /// Notes that an entry ahead was sent under another view than its neighbors.
+    /// Records that an entry ahead was sent under a view different from its neighbors'.
     fn split_off(&mut self, entry: u32, view: &Arc<ExportView>) {
         let Some(place) = self.parts.iter().position(|(range, _)| range.contains(&entry)) else { return };
         let Some((range, old)) = self.parts.remove(place) else { return };
@@ -53,12 +53,12 @@ impl Reexport {
         }
     }
 
-    /// Returns true if all entries were compared.
+    /// Returns true if every entry was compared.
     pub fn is_done(&self) -> bool {
         self.parts.is_empty()
     }
 
-    /// Notes that peers are sent the present outcome of an entry.
+    /// Notes an entry whose present outcome is sent.
     pub fn note_advertised(&mut self, entry: u32) {
         self.fresh.insert(entry);
     }

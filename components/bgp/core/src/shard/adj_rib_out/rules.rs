@@ -1,8 +1,8 @@
 //! The two rules between the decision and PeerOut, in the words of the stage kit, for the checking stage.
 //!
-//! The hot part of a shard is not a row of stage objects: one entry holds all paths of a prefix, and a branch is a cursor
-//! into one queue. What a stage promises holds all the same: a group is sent a deletion only of what it was sent (rule 1),
-//! and what it is sent is what a look-up finds at that moment (rule 2). This file states both so that they can be verified.
+//! The hot part of a shard is not a row of stage objects: an entry holds the paths of a prefix, and a branch is a cursor into one
+//! queue. What a stage promises holds all the same: a group is sent a deletion only of what it was sent (rule 1), and what it is
+//! sent is what a look-up finds at that moment (rule 2). This file states both so that they can be verified.
 
 use super::export_view::ExportView;
 use super::exporter::Exporter;
@@ -80,7 +80,7 @@ pub(crate) struct Checked {
 }
 
 impl Checked {
-    /// Adds a peer or takes it out; `None` stands for all peers, those of later sessions too.
+    /// Adds or removes a peer; `None` stands for every peer, of later sessions too.
     pub fn set(&mut self, peer: Option<PeerIndex>, on: bool) {
         match peer {
             Some(peer) if on => _ = self.peers.insert(peer),
@@ -96,8 +96,8 @@ impl Checked {
 }
 
 impl<P: FamilyKey> Shard<P> {
-    /// Puts a checking stage before the PeerOut of a peer, or of all peers without one; or removes it. Peers that share an update group are
-    /// checked together.
+    /// Puts a checking stage before the PeerOut of a peer, or of all peers without one; or removes it. Peers of one update group
+    /// are checked together.
     pub fn check(&mut self, peer: Option<PeerIndex>, on: bool) {
         self.adj_rib_out.check(peer, on);
     }

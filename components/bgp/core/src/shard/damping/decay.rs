@@ -6,7 +6,7 @@
 /// The binary places of a penalty.
 pub(crate) const FRACTION: u32 = 10;
 
-/// The binary places of an exponent that count: over a half-life of 45 minutes they are less than 3 milliseconds.
+/// The binary places of an exponent: over a half-life of 45 minutes the last place is less than 3 milliseconds.
 const PLACES: usize = 20;
 
 /// 1 with 63 binary places.
@@ -43,7 +43,7 @@ pub(crate) fn decayed(penalty: u32, time: u32, half_life: u32) -> u32 {
     ((value >> 32) >> halves) as u32
 }
 
-/// Returns the time after which `penalty` has decayed to `target` (above 0), rounded up; 0 if it is no more than that already.
+/// Returns the time after which `penalty` has decayed to `target` (above 0), rounded up; 0 for a penalty up to `target`.
 pub(crate) fn time_to(penalty: u32, target: u32, half_life: u32) -> u32 {
     if penalty <= target {
         return 0;

@@ -1,8 +1,7 @@
-//! The histories of routes that come and go (RFC 2439): penalties, and lists of histories by the time of their turn.
+//! The histories of flapping routes (RFC 2439): penalties, and lists of histories by due time.
 //!
-//! There is no timer for a route (section 4.8.7): each history is in a list of all that are due in the same second, which is when a suppressed
-//! route can be used again, or when a history can be forgotten. A history whose penalty has grown meanwhile goes into a later list when its
-//! turn comes.
+//! Routes have no timers (section 4.8.7): each history is in a list of the histories due in the same second, when a suppressed
+//! route can be used again, or a history can be forgotten. A due history whose penalty has grown meanwhile moves to a later list.
 
 use super::decay::{FRACTION, time_to};
 use super::history::{DampedView, DampingCounts, History, HistoryState, NONE, Outcome};
@@ -199,7 +198,7 @@ impl<P: FamilyKey> Histories<P> {
         (*due <= self.now / 10).then_some(*id)
     }
 
-    /// Does what is due for a history. `is_damped` is false if its peer is no longer damped.
+    /// Serves a due history. `is_damped` is false if the peer is no longer damped.
     pub fn turn(&mut self, id: u32, is_damped: bool) -> Outcome<P> {
         let (figures, now) = (self.figures(id), self.now);
         let history = &mut self.histories[id];
@@ -250,7 +249,7 @@ impl<P: FamilyKey> Histories<P> {
         self.link(id, self.due(id));
     }
 
-    /// Returns the history at a place for another process; `None` for a free place.
+    /// Returns the history at a place, for a new process; `None` for a free place.
     pub fn export(&self, id: u32) -> Option<HistoryState<P>> {
         let History { prefix, peer, penalty, updated, flaps, is_suppressed, profile, .. } =
             self.histories[id];
@@ -303,7 +302,7 @@ mod tests {
         Histories::new(&rules, 1, HashSeed(7))
     }
 
-    /// Does what is due. Returns the prefixes of routes that are used again.
+    /// Serves due histories. Returns the prefixes of routes in use again.
     fn turns(histories: &mut Histories<Ipv4Prefix>, is_damped: bool) -> Vec<Ipv4Prefix> {
         let mut used = Vec::new();
         while let Some(id) = histories.first_due() {

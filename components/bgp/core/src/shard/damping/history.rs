@@ -1,4 +1,4 @@
-//! The history of a damped route: its penalty and its state.
+//! The history of a damped route: penalty and state.
 
 use super::profiles::ProfileId;
 use crate::shard::entry::PeerIndex;
@@ -10,7 +10,7 @@ use sluice_policy::source::Damping;
 /// No history, at the end of a list.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// The history of a route on its way to another process.
+/// The exported history of a route, for a new process.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct HistoryState<P> {
     /// The prefix.
@@ -35,9 +35,9 @@ pub struct DampedView<P> {
     pub penalty: u32,
     /// Withdrawals and changes of attributes since the history began.
     pub flaps: u16,
-    /// The time until a suppressed route is used again, without further flaps; `None` for a route that is not suppressed.
+    /// The time until a suppressed route is used again, without further flaps; `None` for an unsuppressed route.
     pub suppressed_for: Option<Duration>,
-    /// The name of the parameters that policy chose; `None` for the router's.
+    /// The name of the parameters chosen by policy; `None` for the router's.
     pub damping: Option<String>,
 }
 
@@ -46,7 +46,7 @@ pub struct DampedView<P> {
 pub struct DampingCounts {
     /// Routes with a history.
     pub histories: u64,
-    /// Routes that are suppressed, or will be when they are announced.
+    /// Routes suppressed now, or at the next announcement.
     pub suppressed: u64,
     /// Flaps without a history, because there are as many as may be.
     pub untracked: u64,
@@ -72,7 +72,7 @@ pub(crate) struct History<P> {
     pub penalty: u32,
     /// Tenths of a second.
     pub updated: u32,
-    /// The list that has the history, and its neighbors there.
+    /// The history's list, and the neighbors in the list.
     pub due: u32,
     pub before: u32,
     pub after: u32,
@@ -89,9 +89,9 @@ impl<P> History<P> {
     }
 }
 
-/// What follows from a history that is due.
+/// The consequence of a due history.
 pub(crate) enum Outcome<P> {
-    /// Nothing yet.
+    /// No consequence yet.
     Waits,
     /// The history is forgotten.
     Forgotten,

@@ -1,6 +1,7 @@
-//! The parameters of flap damping (RFC 2439) in a shard: the router's, and those that policies choose for routes (RFC 2439, section 4.2).
+//! The parameters of flap damping (RFC 2439) in a shard: the router's, and the choices of policies for routes (RFC 2439, section
+//! 4.2).
 //!
-//! A history has the number of its parameters. Equal parameters have one number as long as a history has it, and the number is free then.
+//! A history has the number of its parameters. Equal parameters have one number, which is free after the last history.
 
 use super::decay::{FRACTION, decayed};
 use super::rules::{DampingRules, HIGHEST};
@@ -16,11 +17,11 @@ pub(crate) const ROUTERS: ProfileId = 0;
 /// The parameters for the history of a route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Choice<'a> {
-    /// Those that the history has; the router's for a new history.
+    /// The history's parameters; the router's for a new history.
     Known,
     /// The router's.
     Routers,
-    /// Those that policy chose.
+    /// The parameters chosen by policy.
     By(&'a Damping),
 }
 
@@ -55,11 +56,11 @@ impl Figures {
 struct Profile {
     damping: Damping,
     figures: Figures,
-    /// The number of histories with these parameters; the place is free without one.
+    /// The number of histories with these parameters; 0 for a free place.
     histories: u32,
 }
 
-/// All parameters of a shard.
+/// The parameters of a shard.
 #[derive(Debug)]
 pub(crate) struct Profiles {
     routers: Figures,
@@ -91,7 +92,8 @@ impl Profiles {
         self.chosen(id).map(|profile| &profile.damping)
     }
 
-    /// Returns the number for one more history with these parameters. Where no number is free, it is that of the router's.
+    /// Returns the number of the parameters for a further history. Without a free number, returns the number of the router's
+    /// parameters.
     pub fn enter(&mut self, damping: Option<&Damping>) -> ProfileId {
         let Some(damping) = damping else { return ROUTERS };
         let known = self.chosen.iter().position(|known| known.histories > 0 && known.damping == *damping);

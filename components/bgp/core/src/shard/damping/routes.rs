@@ -1,14 +1,16 @@
-//! Flap damping (RFC 2439) with the figures of RFC 7196: the histories of routes of external neighbors that come and go.
+//! Flap damping (RFC 2439) with the figures of RFC 7196: the histories of external neighbors' flapping routes.
 //!
-//! A route that is withdrawn, or that is announced with other attributes, gets a penalty, which decays by half in each half-life. A route
-//! whose penalty exceeds the suppress threshold is *suppressed*: its path stays stored like one that import policy rejects, until the
-//! penalty has decayed to the reuse threshold. The ceiling of penalties bounds the time of that (section 4.2 of RFC 2439).
+//! A withdrawal, or an announcement with changed attributes, adds to a route's penalty. The penalty decays by half in each
+//! half-life. A route whose penalty exceeds the suppress threshold is *suppressed*: the path stays stored like a path rejected by
+//! import policy, until the penalty has decayed to the reuse threshold. The ceiling of penalties bounds the time of suppression
+//! (section 4.2 of RFC 2439).
 //!
-//! Import policy may choose other parameters for a route, or none: they are a private property of the accepted attributes, and the history has
-//! them from the next flap on. A suppressed route keeps the parameters of its history until policy decides again.
+//! Import policy may choose a route's parameters, or no damping: the choice is a private property of the accepted attributes, and
+//! applies to the history from the next flap on. A suppressed route keeps the parameters of its history until policy decides
+//! again.
 //!
-//! Routes without a history cost nothing, and neither do neighbors without `damping`. The end of a session is no flap, and
-//! histories outlast sessions. Routes with path identifiers (RFC 7911) have no histories.
+//! Routes without a history, and neighbors without `damping`, are free of cost. The end of a session is no flap, and histories
+//! outlast sessions. Routes with path identifiers (RFC 7911) have no histories.
 
 use super::histories::Histories;
 use super::history::{DampedView, DampingCounts, HistoryState, Outcome, tenths};
@@ -25,8 +27,8 @@ use alloc::vec::Vec;
 use sluice_base::{Duration, Instant};
 use sluice_machine::Outbox;
 
-/// Returns the parameters that policy chose for a route; `None` if flaps are not counted. `chosen` is the choice for accepted attributes, or
-/// `None` for a route without such.
+/// Returns the parameters chosen by policy for a route; `None` if flaps are not counted. `chosen` is the choice for accepted
+/// attributes, or `None` for a route without accepted attributes.
 fn choice(chosen: Option<&Option<RouteDamping>>) -> Option<Choice<'_>> {
     match chosen {
         None => Some(Choice::Known),
@@ -53,8 +55,8 @@ impl<P: FamilyKey> Default for Damping<P> {
 }
 
 impl<P: FamilyKey> Damping<P> {
-    /// Returns true if a path of a peer is suppressed, with `attributes` that policy made just now: the history has the parameters that
-    /// policy chose from now on, and is forgotten where policy chose none.
+    /// Returns true if a path of a peer is suppressed, after policy's decision with the result `attributes`: the history gets the
+    /// parameters of policy's choice, and is forgotten if policy chose no damping.
     pub fn is_still_damped(
         &mut self,
         adj_rib_in: &AdjRibIn<P>,
@@ -87,8 +89,8 @@ impl<P: FamilyKey> Damping<P> {
         }
     }
 
-    /// Counts the announcement of a route of a damped peer with the attributes `received`, of which policy made `attributes`. Returns true if
-    /// the route is suppressed.
+    /// Counts the announcement of a route of a damped peer with the attributes `received`, and policy's result `attributes`.
+    /// Returns true if the route is suppressed.
     #[cold]
     pub fn count_announcement(
         &mut self,
@@ -121,15 +123,15 @@ impl<P: FamilyKey> Damping<P> {
         is_first && self.histories.as_ref().is_some_and(|damping| damping.is_suppressed(prefix, peer))
     }
 
-    /// Returns the time for which a path stays suppressed; `None` if it is not.
+    /// Returns the time for which a path stays suppressed; `None` for an unsuppressed path.
     pub fn suppressed_for(&self, peer: PeerIndex, prefix: P) -> Option<Duration> {
         let damping = self.histories.as_ref()?;
         damping.view(damping.find(prefix, peer)?, damping.now).suppressed_for
     }
 }
 
-/// Returns the damping that policy chose for a route with accepted attributes, which is `None` for the router's; `None` for attributes that
-/// policy rejects.
+/// Returns the damping chosen by policy for a route with accepted attributes, `Some(None)` for the router's; `None` for rejected
+/// attributes.
 fn chosen(sets: &Sets, attributes: PathSet) -> Option<Option<RouteDamping>> {
     let set = sets.accepted(attributes)?;
     let private = sets.has_private(set).then(|| Private::of(sets.octets(&sets[set])));
@@ -143,7 +145,7 @@ fn attributes_of<P: FamilyKey>(adj_rib_in: &AdjRibIn<P>, peer: PeerIndex, prefix
     Some(adj_rib_in.entries.paths(id)[position].attributes)
 }
 
-/// Returns true if a path of a peer is one that flaps are counted of: import policy accepts it, or it is suppressed.
+/// Returns true if flaps of a peer's path are counted: import policy accepts the path, or the path is suppressed.
 fn counts<P: FamilyKey>(
     sets: &Sets,
     damping: &Histories<P>,
@@ -181,7 +183,7 @@ impl<P: FamilyKey> Shard<P> {
         }
     }
 
-    /// Forgets the histories of a number that another peer has from now on.
+    /// Forgets the histories of a peer number, before reuse of the number.
     #[cold]
     pub(crate) fn forget_histories(&mut self, peer: PeerIndex) {
         if let Some(damping) = &mut self.core.damping.histories {
@@ -261,8 +263,8 @@ impl<P: FamilyKey> Shard<P> {
         self.core.damping.histories.as_ref().map_or(DampingCounts::default(), |damping| damping.counts)
     }
 
-    /// Returns up to `limit` histories from place `from` on as they are at `now`, and the place where the next page begins; `None` at the end. With
-    /// `suppressed_only`, those of suppressed routes.
+    /// Returns up to `limit` histories from place `from` on as they are at `now`, and the place where the next page begins;
+    /// `None` at the end. With `suppressed_only`, returns suppressed routes only.
     pub fn damped(
         &self,
         now: Instant,
@@ -296,7 +298,7 @@ impl<P: FamilyKey> Shard<P> {
         (all, None)
     }
 
-    /// Restores the history of another process, before the path that it is about.
+    /// Restores a history of the old process, before the history's path.
     pub fn restore_history(&mut self, state: &HistoryState<P>) {
         if let Some(damping) = &mut self.core.damping.histories {
             damping.restore(state);

@@ -7,7 +7,7 @@ use sluice_policy::source::Damping;
 /// The penalty of a withdrawal (RFC 7196, section 3).
 pub const WITHDRAWAL: u32 = 1000;
 
-/// The penalty of other attributes (RFC 7196, section 3). A re-advertisement has none.
+/// The penalty of changed attributes (RFC 7196, section 3). A re-advertisement has no penalty.
 pub const ATTRIBUTE_CHANGE: u32 = 500;
 
 /// The highest ceiling of penalties.

@@ -1,5 +1,5 @@
-//! The Adj-RIBs-In of all peers (RFC 4271, section 3.2): the paths of each prefix in one entry, with their attributes as received and after
-//! import policy.
+//! The Adj-RIBs-In of the peers (RFC 4271, section 3.2): the paths of each prefix in an entry, with attributes as received and
+//! after import policy.
 
 use super::entries::Entries;
 use super::lanes::Lanes;
@@ -46,8 +46,8 @@ impl<P: FamilyKey> AdjRibIn<P> {
         self.index.find(hash, |id| self.entries[id].prefix == prefix)
     }
 
-    /// Looks up the prefixes of the next changes to load their entries into the cache: consecutive look-ups wait for memory together,
-    /// look-ups with a decision between them one by one.
+    /// Looks up the prefixes of the next changes to load their entries into the cache: consecutive look-ups wait for memory in
+    /// parallel, look-ups with a decision in between wait one after the next.
     #[inline(never)]
     pub(crate) fn prefetch(&self, changes: &[Change<P>]) {
         let found = changes.iter().filter_map(|change| self.find(change.prefix));
@@ -94,7 +94,7 @@ impl<P: FamilyKey> AdjRibIn<P> {
         Some(Accepted { peer: PeerIndex::DEFAULT, set: self.sets.accepted(path.attributes)? })
     }
 
-    /// Returns true if a peer has a path of a prefix: the one with an identifier, or the only one.
+    /// Returns true if a peer has a path of a prefix: the path with the identifier, or the only path.
     #[cold]
     pub(crate) fn has_path(&self, peer: PeerIndex, path_id: Option<u32>, prefix: P) -> bool {
         self.find(prefix).is_some_and(|id| self.lanes.position(&self.entries, id, peer, path_id).is_some())

@@ -1,4 +1,4 @@
-//! A prefix and all its paths, side by side: a decision costs one look-up, not one per peer.
+//! A prefix and its paths, side by side: a decision costs a single look-up, not a look-up for each peer.
 
 use super::lists::{List, Lists};
 use super::path::{NO_PATH, Path, PathNumber};
@@ -9,11 +9,11 @@ use crate::slab::Slab;
 #[derive(Debug)]
 pub(crate) struct Entry<P> {
     pub prefix: P,
-    /// The first paths, or where the list is that has all of them ([`Entry::list`]).
+    /// The first paths, or the place of the list with every path ([`Entry::list`]).
     few: [Path; FEW],
     /// Low bits of the latest place in the change queue; means nothing unless the entry is queued.
     pub queued: u32,
-    /// The path that won; [`NO_BEST`] if none did.
+    /// The best path; [`NO_BEST`] without a best path.
     best: u16,
     /// The number of paths, [`MANY`] if they are in a list.
     count: u8,
@@ -47,7 +47,7 @@ impl<P> Entry<P> {
         self.marks = if is_queued { self.marks | QUEUED } else { self.marks & !QUEUED };
     }
 
-    /// Notes that the RIB is to be sent the backup again. Returns true if that was not noted before.
+    /// Marks the backup to be sent to the RIB again. Returns true if not marked before.
     #[inline]
     pub const fn mark_backup_due(&mut self) -> bool {
         let is_new = self.marks & BACKUP_DUE == 0;
@@ -166,7 +166,7 @@ impl<P> Entries<P> {
         }
     }
 
-    /// Takes a path out; the last one comes in its place.
+    /// Removes a path; the last path takes the free place.
     pub fn swap_remove(&mut self, id: u32, position: usize) -> Path {
         let entry = &mut self.entries[id];
         if entry.count != MANY {

@@ -1,13 +1,13 @@
 //! Several paths of a prefix from one neighbor (ADD-PATH, RFC 7911).
 //!
-//! Each path of an entry has a number of its own ([`PathNumber`]). The first path that a neighbor has of a prefix has the neighbor's number;
-//! each further one has the number of a *lane*, which stands for the neighbor and for the place of the path among the neighbor's paths of
-//! the prefix. A lane serves all prefixes of the shard and is made when the first prefix needs the lane. The received path identifiers are
-//! stored beside the entries, so that a path of a neighbor that sends one path of each prefix needs no room for an identifier.
+//! Each path of an entry has a different number ([`PathNumber`]). A neighbor's first path of a prefix has the neighbor's number;
+//! each further path has the number of a *lane*, which stands for the neighbor and for the path's place among the neighbor's
+//! paths of the prefix. A lane serves every prefix of the shard and is made when the first prefix needs the lane. The received
+//! path identifiers are stored beside the entries, so paths of a neighbor without ADD-PATH need no room for identifiers.
 //!
-//! A received identifier means nothing but to the neighbor (RFC 7911, section 2). The identifier that this router sends with a path
-//! consists of the number of the neighbor and the place ([`Lanes::sent_id`]): nothing is allotted, and another process that takes the
-//! paths over sends the same identifiers.
+//! A received identifier has a meaning only to the neighbor (RFC 7911, section 2). A sent identifier consists of the number of
+//! the neighbor and the path's place ([`Lanes::sent_id`]): no identifiers are allotted, and the new process of a live upgrade
+//! sends the same identifiers.
 
 use super::entries::Entries;
 use super::path::{Path, PathNumber, PeerIndex};
@@ -54,12 +54,12 @@ impl Lanes {
         path.lane().map_or(0, |lane| self.lanes[lane].place)
     }
 
-    /// Returns the path identifier that this router sends with a path. It is unique among the paths of a prefix and never 0.
+    /// Returns the path identifier to send with a path: unique among the paths of a prefix, and never 0.
     pub fn sent_id(&self, path: PathNumber) -> u32 {
         u32::from(self.place(path)) << 16 | (u32::from(self.peer(path).0) + 1)
     }
 
-    /// Returns the number of the path that a neighbor has at a place; `None` if there are no more numbers.
+    /// Returns the number of a neighbor's path at a place; `None` without a free number.
     pub fn number(&mut self, peer: PeerIndex, place: u16) -> Option<PathNumber> {
         let Some(position) = usize::from(place).checked_sub(1) else {
             return Some(PathNumber::first_of(peer));
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(lanes.number(PeerIndex(20), 1), numbers[0]);
     }
 
-    /// Announces the prefix 192.0.2.0/24 by paths with these identifiers, and withdraws it by others.
+    /// Announces 192.0.2.0/24 by paths with the identifiers `announced`, and withdraws paths with the identifiers `withdrawn`.
     fn change(shard: &mut Shard<Ipv4Prefix>, announced: &[u32], withdrawn: &[u32]) {
         let mut batch = Batch::default();
         let hop = NextHop::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)));

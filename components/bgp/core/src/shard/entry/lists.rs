@@ -1,7 +1,7 @@
 //! Lists of paths, in memory of the shard's own: the buddy system (Knowlton, A fast storage allocator, CACM 1965). A list that
-//! outgrows its block moves to one of twice the size, and a block that is left becomes one with its buddy when that is free too. What
-//! neighboring prefixes have lies side by side, whichever thread the shard was on at the time, and where a list is needs no
-//! look-up: its entry has a mark. Pages by length, as attributes have them (`crate::octets`), would keep all the room that lists have outgrown.
+//! outgrows its block moves to a block of twice the size, and a freed block is merged with a free buddy. Lists of neighboring
+//! prefixes lie side by side, on whichever thread the shard was at the time, and finding a list needs no look-up: its entry has a
+//! mark. Pages by length, as attributes have them (`crate::octets`), would keep the outgrown room of lists.
 
 use super::path::{NO_PATH, Path};
 use super::sets::PathSet;
@@ -35,19 +35,19 @@ pub(crate) struct List {
 /// The lists of a shard.
 #[derive(Debug)]
 pub(crate) struct Lists {
-    /// Units are numbered through them. A list longer than a chunk has one of its own, of its size.
+    /// Units are numbered across chunks. A list longer than a chunk has a chunk of its own, of the list's size.
     chunks: Vec<Chunk>,
     /// Chunks without memory.
     vacant: Vec<u32>,
-    /// The first free block of each order. The others follow: the first path of a free block has the next one, the second path the
-    /// one before, in the places of sets.
+    /// The first free block of each order. Free blocks are linked: the first path of a free block has the next block, the second
+    /// path the previous block, in the places of sets.
     free: [u32; TOP as usize],
 }
 
 #[derive(Debug, Default)]
 struct Chunk {
     paths: Box<[Path]>,
-    /// For each unit, the order of the free block that begins with it, or [`NOT_FREE`].
+    /// For each unit, the order of the free block beginning with the unit, or [`NOT_FREE`].
     free: Box<[u8]>,
 }
 
@@ -82,13 +82,13 @@ impl Lists {
         &self.chunks[chunk].paths[unit * UNIT..][..list.len as usize]
     }
 
-    /// The same, to change in place.
+    /// Returns the paths of a list, to change in place.
     pub fn get_mut(&mut self, list: List) -> &mut [Path] {
         let (chunk, unit) = split(list.unit);
         &mut self.chunks[chunk].paths[unit * UNIT..][..list.len as usize]
     }
 
-    /// The list with one path more. The old one is void.
+    /// Returns the list with a path added. The old list is void.
     pub fn push(&mut self, mut list: List, path: Path) -> List {
         if list.len as usize == room(list.order) {
             list = self.change_order(list, list.order + 1);
@@ -100,7 +100,7 @@ impl Lists {
         list
     }
 
-    /// Takes a path out, the last one comes in its place. The old list is void.
+    /// Removes a path; the last path takes its place. The old list is void.
     ///
     /// # Panics
     /// Without a path there.
@@ -175,7 +175,7 @@ impl Lists {
         number << TOP
     }
 
-    /// The place of a free block's next one, and of the one before.
+    /// The places of the next and the previous block of a free block.
     fn links(&mut self, block: u32) -> &mut [Path] {
         self.get_mut(List { unit: block, order: 0, len: 2 })
     }
@@ -219,7 +219,8 @@ mod tests {
     }
 
     impl Lists {
-        /// The free blocks, each with its order. Each list is at its recorded address, and no two lists could be merged.
+        /// Returns the free blocks with orders. Checks the links between blocks, the recorded orders, and that no two free blocks
+        /// could be merged.
         fn checked(&self) -> Vec<(u32, u8)> {
             let recorded =
                 self.chunks.iter().flat_map(|c| &c.free).filter(|order| **order != NOT_FREE).count();

@@ -1,4 +1,4 @@
-//! Entries: the paths of a prefix, their attribute sets, and the peers that announced them.
+//! Entries: the paths of a prefix, with attribute sets and announcing peers.
 
 pub(super) mod adj_rib_in;
 pub(super) mod entries;

@@ -1,5 +1,5 @@
-//! A value for each entry, in pages: the Adj-RIB-Out of a branch (RFC 4271, section 3.2). Branches share pages until one of them writes, so
-//! that a group that splits pays only for the differences between its halves.
+//! A value for each entry, in pages: the Adj-RIB-Out of a branch (RFC 4271, section 3.2). Branches share a page until a branch
+//! writes to the page, so splitting a group costs only the differences between the halves.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

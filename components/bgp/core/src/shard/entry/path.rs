@@ -1,11 +1,11 @@
-//! Paths of an entry: their numbers, and the numbers of the peers that announced them.
+//! Paths of an entry: their numbers, and the numbers of the announcing peers.
 
 use super::sets::PathSet;
 use core::hash::Hash;
 use serde::Serialize;
 
-/// A peer's number in the shards of a router. The first numbers are sources of the router's own: 0 are its own networks, the others
-/// are protocols whose routes are redistributed, the default route for some neighbors, and aggregates.
+/// A peer's number in the shards of a router. The first numbers are the router's own sources: 0 for networks, then redistributed
+/// protocols, the default route for some neighbors, and aggregates.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 pub struct PeerIndex(pub u16);
 
@@ -13,7 +13,7 @@ impl PeerIndex {
     /// The router's own networks.
     pub const LOCAL: PeerIndex = PeerIndex(0);
 
-    /// The default route that only neighbors with `default-originate` are sent. It takes no part in the decision.
+    /// The default route for neighbors with `default-originate` only, without a part in the decision.
     pub const DEFAULT: PeerIndex = PeerIndex(16);
 
     /// The router's aggregates.
@@ -22,7 +22,7 @@ impl PeerIndex {
     /// The number of sources of the router's own: the first neighbor has this number.
     pub const OWN_SOURCES: u16 = 18;
 
-    /// The numbers of peers are below this one. Those from here on are numbers of lanes ([`super::lanes`]).
+    /// The end of the numbers of peers. From here on follow numbers of lanes ([`super::lanes`]).
     pub const END: u16 = 49_152;
 
     /// Returns true for a source of the router's own.
@@ -32,7 +32,7 @@ impl PeerIndex {
     }
 }
 
-/// The number of a path among the paths of a prefix: that of its peer, or that of a lane of the peer ([`super::lanes`]).
+/// The number of a path among the paths of a prefix: the number of the peer, or of a lane of the peer ([`super::lanes`]).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct PathNumber(pub u16);
 
@@ -40,7 +40,7 @@ impl PathNumber {
     /// The number of no path.
     pub const NONE: PathNumber = PathNumber(u16::MAX);
 
-    /// Numbers of paths are below this one, so that a source in two octets has values to spare.
+    /// The end of the numbers of paths: a source in two octets has spare values.
     const END: u16 = u16::MAX - 1;
 
     /// Returns the number of the first path that a peer has of a prefix.
@@ -73,16 +73,16 @@ impl PathNumber {
 pub(crate) struct Path {
     pub attributes: PathSet,
     pub number: PathNumber,
-    /// The peer's generation when it announced this; an older one than the peer's is stale. A session would have to
-    /// come up 65,536 times during one round of the deletion stage to deceive it.
+    /// The peer's generation at the announcement; a path with an older generation is stale. To deceive the deletion stage, a
+    /// session would have to come up 65,536 times during one round.
     pub generation: u16,
 }
 
-/// In places for paths that have none.
+/// The mark of empty places for paths.
 pub(crate) const NO_PATH: Path =
     Path { attributes: PathSet::from_bits(0), number: PathNumber::first_of(PeerIndex::LOCAL), generation: 0 };
 
-/// What a restored path was in the other process.
+/// The state of a restored path in the previous process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Restored {
     /// The place among the paths that the peer has of the prefix.

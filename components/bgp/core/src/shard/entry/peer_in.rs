@@ -22,7 +22,7 @@ pub struct PeerInfo {
     pub client: bool,
     /// True for an external peer on a connected subnet, whose next hops must be on a connected subnet too.
     pub direct: bool,
-    /// The check of the peer's AS paths by ASPAs; `None` if they are not verified.
+    /// The check of the peer's AS paths by ASPAs; `None` without verification.
     pub path_check: Option<PathCheck>,
     /// The way in which the peer's routes come.
     pub source: RouteSource,
@@ -55,7 +55,7 @@ pub enum Retention {
     None,
     /// The paths of the session stay; paths that were stale before are removed (RFC 4724, section 4.2).
     Session,
-    /// The paths of the session and those of earlier sessions that stayed stay (RFC 8538, section 4.1).
+    /// The paths of the session stay, and also paths kept from earlier sessions (RFC 8538, section 4.1).
     WithEarlier,
 }
 
@@ -72,8 +72,8 @@ pub(crate) struct PeerIn {
     pub overdue: u32,
     /// The number of ended sessions whose paths stay although they are stale: the peer restarts (RFC 4724).
     pub stale_sessions: u16,
-    /// The generation of the session whose loss made paths long-lived stale, with those of earlier sessions (RFC 9494); `None` if no path
-    /// is one.
+    /// The generation of the session whose loss made its paths and earlier paths long-lived stale (RFC 9494); `None` without
+    /// long-lived stale paths.
     pub long_lived: Option<u16>,
     /// The number of paths that import policy rejected, stale paths included.
     pub rejected: u32,
@@ -155,8 +155,9 @@ impl<P: FamilyKey> Shard<P> {
         self.core.adj_rib_in.peers[index].info = info;
     }
 
-    /// Ends a session: the peer's routes become stale, and the deletion stage withdraws stale routes that do not stay. Nothing more
-    /// is advertised to the peer. Returns the peer's address if the address is a next hop of this peer's routes only, and the routes go.
+    /// Ends a session: the peer's routes become stale, and the deletion stage withdraws stale routes without retention. No more
+    /// routes are advertised to the peer. Returns the peer's address if a next hop of only this peer's routes, and if the routes
+    /// are withdrawn.
     pub fn peer_down(&mut self, peer: PeerIndex, retention: Retention) -> Option<IpAddr> {
         self.leave(peer);
         let known = self.core.adj_rib_in.peers.get(usize::from(peer.0))?;
@@ -173,7 +174,7 @@ impl<P: FamilyKey> Shard<P> {
         is_lost.then_some(address)
     }
 
-    /// Returns true if all routes of a peer are removed, so that the peer's number may be reused.
+    /// Returns true if every route of a peer is removed, so the peer's number may be reused.
     pub fn is_clean(&self, peer: PeerIndex) -> bool {
         self.core.adj_rib_in.peers.get(usize::from(peer.0)).is_none_or(|p| p.paths == 0)
     }

@@ -1,8 +1,8 @@
 //! The shard's attribute sets: each set is stored once, with a count of its users.
 //!
-//! A path without import policy has the set that came. A path that policy changed or rejected has a *pair*: the set that came, and
-//! the set that policy made of it. Both are sets like all others, so that equal results are one set, whatever they were made of:
-//! the decision, the packing of UPDATEs and comparisons see results only.
+//! A path without import policy has the received set. A path changed or rejected by policy has a *pair*: the received set, and
+//! policy's result. Equal results are one set, of any origin: the decision, the packing of UPDATEs and comparisons see results
+//! only.
 
 use crate::attributes::{View, private};
 use crate::index::{Index, half};
@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct SetId(pub u32);
 
-/// The attributes of a path: a set, or a pair of the set that came and the set that import policy made of it.
+/// The attributes of a path: a set, or a pair of the received set and the result of import policy.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct PathSet(u32);
 
@@ -27,7 +27,7 @@ pub(crate) struct PathSet(u32);
 const PAIR: u32 = 1 << 31;
 
 impl PathSet {
-    /// The attributes of a path that policy left as it came.
+    /// Makes the attributes of a path unchanged by policy.
     pub const fn as_received(set: SetId) -> Self {
         PathSet(set.0)
     }
@@ -42,7 +42,7 @@ impl PathSet {
         PathSet(bits)
     }
 
-    /// Returns the set of a path that policy left as it came.
+    /// Returns the set of a path unchanged by policy.
     #[inline(always)]
     pub const fn plain(self) -> Option<SetId> {
         if self.0 & PAIR == 0 { Some(SetId(self.0)) } else { None }
@@ -66,7 +66,7 @@ pub(crate) struct Set {
     pub view: View,
 }
 
-/// A set that came, and the result of import policy: `None` if policy rejected the path.
+/// A received set, and the result of import policy: `None` for a rejected path.
 #[derive(Clone, Copy, Debug)]
 struct Pair {
     received: SetId,
@@ -161,7 +161,7 @@ impl Sets {
         pair.map_or(SetId(attributes.0), |pair| pair.received)
     }
 
-    /// Returns the set that a path has after import policy; `None` for a rejected path.
+    /// Returns the set of a path after import policy; `None` for a rejected path.
     #[inline(always)]
     pub fn accepted(&self, attributes: PathSet) -> Option<SetId> {
         match attributes.pair() {
@@ -236,7 +236,7 @@ impl Sets {
         self.private_count > 0 && private::is_in(self.octets(&self[id]))
     }
 
-    /// Returns true if a set is one of long-lived stale routes (RFC 9494). Costs nothing as long as no set is one.
+    /// Returns true for a set of long-lived stale routes (RFC 9494). Free of cost without such sets.
     #[inline]
     pub fn is_long_lived(&self, id: SetId) -> bool {
         self.long_lived_count > 0 && long_lived::is_stale(self.octets(&self[id]))

@@ -1,5 +1,5 @@
-//! Hits of a policy: the present routes that meet the conditions of each term. Evaluated when an operator asks, in slices: no route
-//! is counted on its way.
+//! Hits of a policy: the present routes that meet the conditions of each term. Evaluated for an operator's request, in slices,
+//! and not while routes are processed.
 
 use crate::policy::{BoundPolicy, PolicyRoute};
 use crate::shard::adj_rib_out::ExportView;
@@ -30,7 +30,7 @@ pub enum PolicyUse {
 pub struct UseHits {
     /// The present routes, as they come to the neighbor's policies.
     pub routes: u64,
-    /// The routes that come to a term and meet its conditions, by the term's name; terms without such routes are absent.
+    /// The number of routes that reach a term and meet the term's conditions, by the term's name; terms without hits are absent.
     pub terms: BTreeMap<String, u64>,
 }
 
@@ -84,7 +84,7 @@ fn chooses_by<'a>(view: &'a ExportView, policy: &str) -> Option<&'a Arc<BoundPol
 
 impl<P: FamilyKey> Shard<P> {
     /// Adds the hits of a policy over a slice of the routes to `hits`: from place `from` on, about `limit` entries, paths and
-    /// groups. Returns the place to go on from; `None` at the end. Routes that change between slices are counted as they are when their slice comes.
+    /// groups. Returns the place to go on from; `None` at the end. Routes are counted in the state at the time of their slice.
     pub fn count_hits(&self, policy: &str, from: u32, limit: usize, hits: &mut PolicyHits) -> Option<u32> {
         let core = &self.core;
         let route = |id: u32, path: Accepted| {

@@ -1,4 +1,4 @@
-//! Answers to "why is this route not used, and why is it not sent": asked for by operators, never on a route's way.
+//! Answers to "why is a route not used, or not sent": for operators' requests, not for the processing of routes.
 
 use super::view::RouteView;
 use crate::attributes::Reach;
@@ -19,7 +19,7 @@ pub enum NotSent {
     NoSession,
     /// The two sides did not agree on the address family.
     NotAgreed,
-    /// This router has no next hop of its own for the family on the session's interface.
+    /// The router has no next hop of its own for the family on the session's interface.
     NoOwnNextHop,
     /// There is no route of the prefix.
     NoRoute,
@@ -27,13 +27,13 @@ pub enum NotSent {
     NoBestPath,
     /// The best path came from the neighbor.
     FromThere,
-    /// The best path came from an internal neighbor, as the neighbor is (RFC 4271, section 9.2).
+    /// The best path came from an internal neighbor, and the neighbor is internal too (RFC 4271, section 9.2).
     FromInside,
-    /// The best path came from a client, as the neighbor is, and clients are sent nothing of each other.
+    /// The best path came from a client, the neighbor is a client too, and client-to-client reflection is off.
     FromClient,
     /// A community or an attribute of the best path bounds its reach.
     Reach(Reach),
-    /// The route is a long-lived stale one, and the peer does not understand such routes (RFC 9494).
+    /// The route is long-lived stale, and the peer does not support long-lived stale routes (RFC 9494).
     LongLivedStale,
     /// The neighbor's outbound route filter denies the prefix (RFC 5292).
     NotWanted,
@@ -43,9 +43,9 @@ pub enum NotSent {
     NoPolicy,
     /// Export policy rejects the best path.
     Rejected(DecidedBy),
-    /// The policies of `add-path` do not choose the path beside the best one.
+    /// The policies of `add-path` do not choose the path beside the best path.
     NotChosen(DecidedBy),
-    /// The path is not one of this number of best ones (ADD-PATH, RFC 7911).
+    /// The path is not among this number of best paths (ADD-PATH, RFC 7911).
     NotOfBest(u8),
     /// The attributes do not fit in a message.
     TooLarge,
@@ -93,7 +93,7 @@ impl fmt::Display for NotSent {
     }
 }
 
-/// What a neighbor is sent of a prefix: the route as sent, or the reason why none is.
+/// The route of a prefix as sent to a neighbor, or the reason why no route is sent.
 pub type ExportVerdict<P> = Result<RouteView<P>, NotSent>;
 
 impl<P: FamilyKey> Shard<P> {
@@ -146,8 +146,8 @@ impl<P: FamilyKey> Shard<P> {
         Err(self.not_sent(view.ok_or(NotSent::NotAgreed)?, id, best, hops))
     }
 
-    /// Returns the usable paths of a prefix that a peer is not sent beside others, each with the received identifier and the reason. None
-    /// for a peer that is sent one path of each prefix.
+    /// Returns the usable paths of a prefix not sent to a peer with ADD-PATH, each with the received identifier and the reason.
+    /// Empty for a peer without ADD-PATH.
     pub fn paths_not_sent(
         &self,
         peer: PeerIndex,

@@ -1,4 +1,4 @@
-//! What an operator sees of a shard, in pages that stall nobody.
+//! An operator's views of a shard, in pages, without stalling the router.
 
 use crate::attributes::{DEFAULT_LOCAL_PREF, View, canonical};
 use crate::family::FamilyIndex;
@@ -24,14 +24,14 @@ pub struct PathView {
     pub peer: PeerIndex,
     /// The path identifier (RFC 7911): as received, or, of an advertised route, as sent. `None` in a session without identifiers.
     pub path_id: Option<u32>,
-    /// True if it is of a session that is over, and will be deleted.
+    /// True for a path of an ended session, which will be deleted.
     pub stale: bool,
-    /// The reason why it is not the best; `None` for the best.
+    /// The reason why the path is not the best; `None` for the best path.
     pub lost: Option<Elimination>,
-    /// The part of the path in forwarding beside others; `None` where one path alone forwards packets, and for paths that lost by a step
-    /// up to the interior cost.
+    /// The part of the path in multipath forwarding; `None` with a single forwarding path, and for paths eliminated by a step up
+    /// to the interior cost.
     pub multipath: Option<Multipath>,
-    /// The term that rejects the path on import; empty names if no term decides on it. `None` for an accepted path.
+    /// The term that rejects the path on import; empty names if no term decides. `None` for an accepted path.
     pub rejected_by: Option<DecidedBy>,
     /// The time for which flap damping (RFC 2439) suppresses the path; `None` for other paths.
     pub suppressed_for: Option<Duration>,
@@ -47,23 +47,23 @@ pub struct PathView {
     pub validity: Validity,
     /// The verification of the AS path as it came.
     pub path_validity: PathValidity,
-    /// The route as it came, where the rules of BGP or import policy changed it.
+    /// The received route, if changed by the rules of BGP or import policy.
     pub received: Option<ReceivedView>,
-    /// The canonical attributes that import policy decides on, where the rules of BGP changed those that came.
+    /// The canonical attributes for import policy, if changed by the rules of BGP.
     pub entered: Option<Vec<u8>>,
-    /// The attributes, canonical: for [`crate::attributes::canonical::attributes`]. Of an advertised route those that are sent, without the
-    /// next hop.
+    /// The attributes, canonical: for [`crate::attributes::canonical::attributes`]. For an advertised route the sent attributes,
+    /// without the next hop.
     pub attributes: Vec<u8>,
     /// The codes of the attributes that an advertised route lost to fit in a message (RFC 8654, section 4).
     pub removed: Vec<u8>,
 }
 
-/// A route as it came, before import policy.
+/// A route as received, before import policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReceivedView {
     /// The next hop.
     pub next_hop: NextHop,
-    /// The values that the decision would compare.
+    /// The values for the decision.
     pub view: View,
     /// The canonical attributes.
     pub attributes: Vec<u8>,
@@ -74,20 +74,20 @@ pub struct ReceivedView {
 pub struct RouteView<P> {
     /// The prefix.
     pub prefix: P,
-    /// Its paths: the best first, then those that are used beside it, then the others by peer.
+    /// The paths: the best first, then the paths used beside it, then the rest by peer.
     pub paths: Vec<PathView>,
 }
 
 /// An update group.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GroupView {
-    /// The export view of its members.
+    /// The export view of the members.
     pub view: Arc<ExportView>,
-    /// Its members.
+    /// The members.
     pub members: Vec<PeerIndex>,
-    /// Blocks that not all members have read.
+    /// Blocks not yet read by every member.
     pub blocks: usize,
-    /// Changes that it has not been sent yet.
+    /// Changes not packed for the group yet.
     pub behind: u64,
     /// True if a checking stage is plugged in.
     pub checked: bool,
@@ -106,13 +106,13 @@ pub struct ShardView {
     pub queued: usize,
     /// Paths that the deletion stage has yet to delete.
     pub stale: u64,
-    /// Best routes that the RIB was sent.
+    /// Best routes sent to the RIB.
     pub in_rib: u32,
-    /// Prefixes whose packets several paths share.
+    /// Prefixes with several forwarding paths.
     pub multipath: usize,
-    /// Pairs of an attribute set that came and the result of import policy.
+    /// Pairs of a received attribute set and the result of import policy.
     pub imported_pairs: usize,
-    /// Paths that import policy rejected.
+    /// Paths rejected by import policy.
     pub rejected: u64,
 }
 
@@ -148,7 +148,7 @@ impl<P: FamilyKey> Shard<P> {
         }
     }
 
-    /// The number of paths that `peer` has announced and not withdrawn: of prefixes, or, where the peer sends several, of their paths.
+    /// The number of paths that `peer` has announced and not withdrawn: of prefixes, or of paths if the peer sends several.
     pub fn received(&self, peer: PeerIndex) -> u32 {
         self.core.adj_rib_in.peers.get(usize::from(peer.0)).map_or(0, |p| p.paths - p.stale)
     }
@@ -158,8 +158,8 @@ impl<P: FamilyKey> Shard<P> {
         self.core.adj_rib_in.peers.get(usize::from(peer.0)).map_or(0, |p| p.rejected)
     }
 
-    /// The number of prefixes that `peer` was sent: those of its update group less its own, which are never echoed to it. Exact
-    /// when no change waits.
+    /// The number of prefixes that `peer` was sent: the prefixes of the update group without the peer's own. Exact without
+    /// waiting changes.
     pub fn advertised(&self, peer: PeerIndex) -> u32 {
         self.adj_rib_out
             .adj_rib_out(peer)
@@ -179,20 +179,20 @@ impl<P: FamilyKey> Shard<P> {
         self.adj_rib_out.plumbing().map(view).collect()
     }
 
-    /// The next hops: how each is reached, and by how many paths it is used.
+    /// Returns the next hops with their resolutions and numbers of paths.
     pub fn next_hops(&self) -> impl Iterator<Item = (&NextHop, Resolution, u32)> {
         self.core.resolver.view()
     }
 
-    /// A prefix and its paths; `None` if there is no path.
+    /// Returns a prefix with its paths; `None` without a path.
     pub fn route(&self, prefix: P) -> Option<RouteView<P>> {
         let id = self.core.adj_rib_in.find(prefix)?;
         self.route_at(id)
     }
 
-    /// Returns a prefix with its best path as `peer` is sent it, or with the several paths that the peer is sent. `hops` are the next hops
-    /// towards the peer: the attributes and the next hop are those that the export rules make, with AS numbers of four octets. `None` if
-    /// the peer is not sent the prefix.
+    /// Returns a prefix with the best path as sent to `peer`, or with several paths in a session with ADD-PATH. `hops` are the
+    /// next hops towards the peer: the export rules are applied to the attributes and the next hop, with AS numbers of four
+    /// octets. `None` if the prefix is not sent to the peer.
     pub fn advertised_route(
         &self,
         peer: PeerIndex,
@@ -211,7 +211,7 @@ impl<P: FamilyKey> Shard<P> {
         (!paths.is_empty()).then_some(RouteView { prefix, paths })
     }
 
-    /// Returns a path as peers with a view are sent it.
+    /// Returns a path as sent to peers with a view.
     fn sent_path(
         &self,
         view: &ExportView,
@@ -314,9 +314,9 @@ impl<P: FamilyKey> Shard<P> {
         }
     }
 
-    /// Up to `limit` routes for which `wanted` returns true, from place `from` on, looking at no more than 16 times as many places;
-    /// and the place where the next page begins, `None` at the end. Places are not ordered by prefix; a route that is there
-    /// all the time is in exactly one page.
+    /// Returns up to `limit` routes for which `wanted` returns true, from place `from` on, visiting at most 16 times as many
+    /// places; and the place of the next page, `None` at the end. Places are not ordered by prefix. A route present all the time
+    /// is in exactly one page.
     pub fn routes(
         &self,
         from: u32,
@@ -339,8 +339,8 @@ impl<P: FamilyKey> Shard<P> {
         (routes, (stop < end).then_some(stop))
     }
 
-    /// Looks at up to `places` places from `from` on and adds the prefixes that have a path and that `wanted` accepts to `found`.
-    /// `wanted` is given a prefix and, of each path, its neighbor, and the number and the canonical octets of its attribute set.
+    /// Visits up to `places` places from `from` on and adds prefixes with a path, accepted by `wanted`, to `found`. The arguments
+    /// of `wanted` are a prefix and, for each path, the neighbor, and the number and the canonical octets of the attribute set.
     /// Returns the place to go on from; `None` at the end. Places are not in the order of prefixes.
     pub fn list(
         &self,
@@ -377,7 +377,7 @@ impl<P: FamilyKey> Shard<P> {
     }
 }
 
-/// Returns what rejects a path on import; `None` if nothing does.
+/// Returns the cause of a rejection on import; `None` for an accepted path.
 fn rejected_by<P: FamilyKey>(
     core: &Core<P>,
     peer: PeerIndex,

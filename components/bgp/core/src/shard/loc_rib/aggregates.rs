@@ -1,11 +1,12 @@
-//! Aggregates of a shard: the routes that contribute to each, and those that aggregates keep from neighbors.
+//! Aggregates of a shard: the contributors of each aggregate, and the routes suppressed by aggregates.
 //!
-//! A reader of the change queue looks at each changed entry once, in slices of background work, and adds its best path to the sum of each
-//! aggregate that covers the prefix, or takes it out. Changes that follow each other while a table is busy are one. A sum that changed is
-//! reported when control asks, and control asks some time after the first change: a contributor that flaps costs one UPDATE in that time.
+//! A reader of the change queue visits each changed entry once, in slices of background work, and adds the best path to the sum
+//! of each covering aggregate, or removes the path from the sum. Several changes of an entry while a table is busy become a
+//! single change. A changed sum is reported at control's request, some time after the first change: a flapping contributor costs
+//! at most an UPDATE in this time.
 //!
-//! A contributor of an aggregate with `summary-only` is not exported. That depends on the present best path alone and not on the sum, so
-//! that no neighbor is sent a contributor before its aggregate has been originated.
+//! A contributor of an aggregate with `summary-only` is not exported. The suppression depends on the present best path alone and
+//! not on the sum, so no neighbor receives a contributor before the aggregate is originated.
 
 use crate::aggregate::{Contribution, Contributors, Totals};
 use crate::policy::{BoundPolicy, Memory};
@@ -118,7 +119,7 @@ impl<P: FamilyKey> Aggregate<P> {
 }
 
 impl<P: FamilyKey> Aggregates<P> {
-    /// Returns true if the best path of an entry contributes to an aggregate that is announced in the place of its contributors.
+    /// Returns true if the best path of an entry contributes to an aggregate announced in place of the contributors.
     #[inline]
     pub(crate) fn is_suppressed(
         &self,
@@ -213,7 +214,7 @@ impl<P: FamilyKey> Shard<P> {
         self.trim();
     }
 
-    /// Looks at all entries again: contributors are selected by the validation of their origins, and the payloads are others.
+    /// Visits every entry again: contributors are selected by origin validation, and the payloads changed.
     pub(crate) fn validate_contributors(&mut self) {
         let aggregates = &mut self.core.loc_rib.aggregates;
         let asks = |sum: &Sum<P>| sum.aggregate.policy.as_ref().is_some_and(|p| p.asks_for_validation());
@@ -273,7 +274,7 @@ impl<P: FamilyKey> Shard<P> {
         due.collect()
     }
 
-    /// Returns the prefixes that contribute to an aggregate in this shard: their number, and the first `most` in order.
+    /// Returns the number of prefixes contributing to an aggregate in the shard, and the first `most` in order.
     pub fn contributors(&self, aggregate: P, most: usize) -> (usize, Vec<P>) {
         let known = self.core.loc_rib.aggregates.sums.iter().find(|sum| sum.aggregate.prefix == aggregate);
         let Some(sum) = known else { return (0, Vec::new()) };

@@ -1,14 +1,15 @@
 //! Backups: the second best path of a prefix, sent to the RIB when the table rests.
 //!
-//! A backup is the path that the decision would choose without those through the best path's next hop. The RIB is sent backups
-//! late and apart from the best paths: while a table loads, each backup would make the engine write the prefix a second time, and most
-//! would be out of date at once. So a change only marks its entry. When the table is at rest, one walk over the entries sends the RIB
-//! the backups of those that are marked. Prefixes with one path cost nothing.
+//! A backup is the decision's choice without the paths through the best path's next hop. Backups are sent late and apart from the
+//! best paths: while a table loads, each backup would make the engine write the prefix a second time, and most would be out of
+//! date at once. So a change only marks the entry. When the table is at rest, a walk over the entries sends the backups of marked
+//! entries. Prefixes with a single path are free of cost.
 
 use crate::shard::Shard;
 use crate::wire::FamilyKey;
 
-/// So many new marks since the last call, and one more for each [`RESTLESS_SHARE`] entries, and the table is not at rest.
+/// The table is not at rest with this number of new marks since the last call, and a mark more for each [`RESTLESS_SHARE`]
+/// entries.
 const RESTLESS: usize = 1000;
 
 /// See [`RESTLESS`].
@@ -17,28 +18,28 @@ const RESTLESS_SHARE: usize = 100;
 /// The marked entries of a shard, as numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Backups {
-    /// Entries that were marked since the last look.
+    /// Entries marked since the last call of [`Backups::begin`].
     fresh: usize,
-    /// True if there may be marked entries.
+    /// True if entries may be marked.
     is_due: bool,
-    /// True if that was reported.
+    /// True if marked entries were reported.
     is_reported: bool,
 }
 
 impl Backups {
-    /// There is a marked entry more.
+    /// Notes a further marked entry.
     #[inline]
     pub fn marked(&mut self) {
         self.fresh += 1;
         self.is_due = true;
     }
 
-    /// All entries with several paths are to be sent, and that is reported again: the last report was of no use without a RIB.
+    /// Notes that the backups of every entry are due, and to be reported again: the last report was useless without a RIB.
     pub fn all_due(&mut self) {
         (self.is_due, self.is_reported) = (true, false);
     }
 
-    /// Returns true if there are marked entries and nobody knows yet.
+    /// Returns true if entries are marked and not reported yet; marks the report as made.
     #[inline]
     pub fn take_news(&mut self) -> bool {
         let is_news = self.is_due && !self.is_reported;
@@ -46,8 +47,8 @@ impl Backups {
         is_news
     }
 
-    /// Returns true if it is time to send backups: few entries were marked since the last call. The next marks, or the present ones if it is
-    /// too early, are reported again.
+    /// Returns true if backups are to be sent now: few entries were marked since the last call. If not, the present marks are
+    /// reported again.
     pub fn begin(&mut self, entries: usize) -> bool {
         let is_at_rest = self.fresh < RESTLESS + entries / RESTLESS_SHARE;
         (self.fresh, self.is_reported) = (0, false);
@@ -57,7 +58,7 @@ impl Backups {
 }
 
 impl<P: FamilyKey> Shard<P> {
-    /// Returns true if there are backups that the RIB has not been sent and nobody knows yet.
+    /// Returns true if unsent backups exist and were not reported yet.
     #[inline]
     pub fn take_backup_news(&mut self) -> bool {
         self.core.loc_rib.backups.take_news()

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use sluice_base::Asn;
 use smallvec::SmallVec;
 
-/// Choices in the decision. All routers of an AS make the same ones, or routes can circle.
+/// Choices in the decision. Every router of an AS must make the same choices, or routes can loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct DecisionRules {
@@ -21,7 +21,7 @@ pub struct DecisionRules {
     pub missing_med_worst: bool,
     /// The best path stays the best among external paths that differ only in the BGP Identifier (RFC 5004).
     pub prefer_oldest: bool,
-    /// The number of paths of a prefix that forward packets side by side. The best path stays one.
+    /// The number of paths of a prefix that forward packets side by side. The best path stays unique.
     pub multipath: MultipathRules,
 }
 
@@ -45,7 +45,7 @@ pub enum Elimination {
     NextHopUnreachable,
     /// The peer is on a connected subnet, and the route's next hop is not (section 6.3 b).
     NextHopNotConnected,
-    /// The route would be the most specific one to its own next hop (section 9.1.2.1).
+    /// The route would be the most specific route to its own next hop (section 9.1.2.1).
     NextHopThroughItself,
     /// The path is a long-lived stale one, and a competing path is not (RFC 9494, section 4.3).
     LongLivedStale,
@@ -235,8 +235,8 @@ impl<P: FamilyKey> Tables<'_, P> {
         field.first().map(|c| c.index)
     }
 
-    /// Returns the paths that all steps up to the interior cost leave: those that are equal but for their routers. Calls `lost` as
-    /// [`Tables::decide`] does.
+    /// Returns the paths left by the steps up to the interior cost: equal but for the routers. Calls `lost` like
+    /// [`Tables::decide`].
     #[inline(always)]
     pub(crate) fn equals(
         &self,
@@ -302,8 +302,9 @@ fn keep<K: Ord>(
     });
 }
 
-/// Eliminates candidates by MULTI_EXIT_DISC. The value counts only among routes of one neighboring AS and is no order over all routes:
-/// all beaten candidates go at once (RFC 4271, section 9.1.2.2 c). With `compares_all` the values count among all routes.
+/// Eliminates candidates by MULTI_EXIT_DISC. The value is compared only among routes of a single neighboring AS, and so does not
+/// order routes in general: the beaten candidates are eliminated at once (RFC 4271, section 9.1.2.2 c). With `compares_all` the
+/// values of any routes are compared.
 fn keep_lowest_med(
     field: &mut SmallVec<[Candidate; 12]>,
     compares_all: bool,

@@ -1,13 +1,14 @@
 //! Multipath: paths of a prefix that forward packets side by side.
 //!
-//! Paths that all steps of the decision up to the interior cost leave are equal but for their routers. With multipath the best path shares
-//! the packets with equal paths, up to a limit, each through a next hop of its own. The router still announces the best path alone, so that
-//! equal paths need the same AS path, or, with `relax-as-path`, one of the same length: else packets could go where the announced path
-//! does not lead.
+//! Paths left by the decision's steps up to the interior cost are equal but for their routers. With multipath the best path
+//! shares the packets with equal paths, up to a limit, each through a different next hop. The router still announces the best
+//! path alone, so equal paths need the same AS path, or, with `relax-as-path`, an AS path of the same length: otherwise packets
+//! could leave the announced path.
 //!
-//! The group of an entry is computed from the entry's paths when the RIB branch sends the prefix, and no entry holds a group. A change of a
-//! path marks the entry ([`LocRib::changed_groups`]), and [`SentGroups`] has the fingerprint of each sent group of several paths, so that the
-//! RIB is notified of groups only where they changed. Without multipath, and for prefixes with one path, nothing of that happens.
+//! The group of an entry is computed from the entry's paths when the RIB branch sends the prefix, and no entry holds a group. A
+//! change of a path marks the entry ([`LocRib::changed_groups`]), and [`SentGroups`] has the fingerprint of each sent group of
+//! several paths, so only changed groups are sent to the RIB. Without multipath, and for prefixes with a single path, groups cost
+//! no work.
 
 use super::decision::{Candidate, Tables};
 use super::selection::LocRib;
@@ -28,26 +29,26 @@ use serde::{Deserialize, Serialize};
 use sluice_base::Prefix;
 use smallvec::SmallVec;
 
-/// The part of a path in forwarding, among paths that are equal but for their routers.
+/// The part of a path in forwarding, among paths equal but for their routers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Multipath {
     /// The path is used.
     Used {
-        /// The path's share of the packets among the used paths, in the unit of all their weights.
+        /// The path's share of the packets among the used paths, relative to the sum of weights.
         weight: u8,
     },
     /// The path is not used.
     LeftOut(LeftOut),
 }
 
-/// The reason why a path that is equal to the best one but for its router is not used beside the best path.
+/// The reason why a path, equal to the best path but for its router, is not used beside the best path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum LeftOut {
     /// The AS path has other contents, and `relax-as-path` is off.
     OtherAsPath,
     /// A used path has the same next hop.
     SameNextHop,
-    /// Policy has packets of this path, or of the best one, dropped.
+    /// Policy has packets of this path, or of the best path, dropped.
     Blackhole,
     /// So many paths, the most that are configured, are used already.
     Limit(u8),
@@ -64,7 +65,7 @@ impl fmt::Display for LeftOut {
     }
 }
 
-/// The next hops that share the packets of a prefix, by number and with their weights; none for a best path alone.
+/// The next hops of a prefix in multipath forwarding, by number and with weights; empty for a best path alone.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(crate) struct Group(SmallVec<[(u32, u8); 4]>);
 
@@ -90,7 +91,7 @@ impl Group {
 pub(crate) struct SentGroups(HashMap<u32, u64, FixedState>);
 
 impl SentGroups {
-    /// Notes that the RIB is sent a group. Returns true if the entry's group before was another one.
+    /// Notes a group sent to the RIB. Returns true if the entry's group changed.
     pub fn replace<H: Prefix>(
         &mut self,
         resolver: &Resolver<H>,
@@ -119,8 +120,8 @@ impl SentGroups {
     }
 }
 
-/// Hashes the addresses of a group, as numbers of next hops are used again. Neighbors choose what is hashed, so that the seed is the
-/// router's secret.
+/// Hashes the addresses of a group, because numbers of next hops are reused. The seed is the router's secret, because neighbors
+/// choose the addresses.
 fn fingerprint<H: Prefix>(resolver: &Resolver<H>, seed: HashSeed, group: &Group) -> u64 {
     let mut members: SmallVec<[_; 4]> =
         group.members().map(|(hop, weight)| (resolver.next_hop(hop), weight)).collect();
@@ -128,8 +129,8 @@ fn fingerprint<H: Prefix>(resolver: &Resolver<H>, seed: HashSeed, group: &Group)
     FixedState::with_seed(seed.0).hash_one(&members)
 }
 
-/// Returns the weights of paths by the bandwidths of their links: whole percents of the sum, at least 1. All weights are 1 if a bandwidth is
-/// not known.
+/// Returns the weights of paths by the bandwidths of links: whole percents of the sum, at least 1. Every weight is 1 if a
+/// bandwidth is unknown.
 fn weights(bandwidths: &[Option<u64>]) -> SmallVec<[u8; 8]> {
     let sum: u128 = bandwidths.iter().flatten().map(|bandwidth| u128::from(*bandwidth)).sum();
     let weight = |bandwidth: &Option<u64>| {
@@ -141,8 +142,8 @@ fn weights(bandwidths: &[Option<u64>]) -> SmallVec<[u8; 8]> {
 }
 
 impl<P: FamilyKey> Tables<'_, P> {
-    /// Returns the paths that are used side by side, as indices with weights: the best one first, which is `best`. Calls `left_out` with the
-    /// index and the reason of each equal path that is not used. Empty if the best path alone is used.
+    /// Returns the paths used side by side, as indices with weights, with `best` first. Calls `left_out` with the index and the
+    /// reason of each unused equal path. Empty if the best path alone is used.
     fn side_by_side(
         &self,
         paths: &[Path],

@@ -25,7 +25,7 @@ const EXTERNAL: RouteKind = RouteKind(1);
 
 const INTERNAL: RouteKind = RouteKind(2);
 
-/// Entries that a walk over the backups looks at for one batch of so many routes, a multiple of them.
+/// Entries visited by the walk over the backups, as a multiple of the batch's size.
 const LOOKS: usize = 16;
 
 #[derive(Debug)]
@@ -39,17 +39,17 @@ pub(crate) struct RibBranch {
     sent_groups: SentGroups,
     /// The walk over the entries whose backups are due: the next one.
     walk: Option<u32>,
-    /// True if a walk has yet to send the backups of all entries: the RIB knows none.
+    /// True if the backups of every entry are to be sent: the RIB knows no backup.
     all_due: bool,
 }
 
-/// The properties of a path that routes of one set at the RIB share: next hop, MULTI_EXIT_DISC, true for internal peers and aggregates, the backup's
-/// next hop, and the attribute set of a path with private properties.
+/// The properties of a path shared by the routes of a set at the RIB: next hop, MULTI_EXIT_DISC, true for internal peers and
+/// aggregates, the backup's next hop, and the attribute set of a path with private properties.
 type SetKey = (u32, u32, bool, Option<u32>, Option<SetId>);
 
-/// Returns the best path of an entry if the RIB gets the path: every best path but those of traces, and but the router's own, which the RIB
-/// has from their protocols. Aggregates have no other protocol: their routes drop packets for which there is no contributor, so that no
-/// packet circles between this router and one that sends packets for the aggregate here.
+/// Returns the best path of an entry if for the RIB. Paths of traces are not for the RIB, nor the router's own paths, which the
+/// RIB has from the originating protocols. Aggregates are for the RIB: an aggregate drops packets without a contributor, so no
+/// packet loops between the router and a neighbor with the aggregate.
 #[inline]
 fn best_for_rib<P: FamilyKey>(adj_rib_in: &AdjRibIn<P>, entry: u32) -> Option<Accepted> {
     let is_for_rib = |path: &Accepted| {
@@ -72,12 +72,12 @@ impl RibBranch {
         }
     }
 
-    /// Begins to send the backups of the entries that are marked.
+    /// Begins to send the backups of marked entries.
     pub fn begin_backups(&mut self) {
         self.walk = Some(0);
     }
 
-    /// Returns true if all that happened was sent; the queue ends at `end`.
+    /// Returns true if every change was sent; the queue ends at `end`.
     pub fn is_idle(&self, end: Cursor) -> bool {
         self.branch.is_idle(end) && self.walk.is_none()
     }
@@ -203,7 +203,7 @@ impl RibBranch {
         self.all_due &= self.walk.is_some();
     }
 
-    /// Returns the set for the best path of an entry, with the paths that are used beside it.
+    /// Returns the set for the best path of an entry, with the paths used beside the best path.
     #[inline(always)]
     fn set_of_entry<P: FamilyKey>(
         &mut self,
@@ -269,7 +269,7 @@ fn key<P: FamilyKey>(adj_rib_in: &AdjRibIn<P>, path: Accepted, backup: Option<Se
     (set.hop, med, internal, spare, private)
 }
 
-/// Appends a set to the batch and returns its number. The next hops are those of the group; of a path without a group its own.
+/// Appends a set to the batch and returns the set's number. The next hops are the group's, or the path's without a group.
 fn push_set<P: FamilyKey>(
     adj_rib_in: &AdjRibIn<P>,
     resolver: &Resolver<P::Hop>,

@@ -15,7 +15,7 @@ pub struct MonitoredUpdate {
     pub peer: PeerIndex,
     /// True for routes from before the monitor began.
     pub is_from_before: bool,
-    /// The end of the message in [`MonitorChunk::octets`]. The message begins where the one before it ends.
+    /// The end of the message in [`MonitorChunk::octets`]. The message begins at the end of the previous message.
     pub end: usize,
 }
 

@@ -11,9 +11,9 @@ use alloc::vec::Vec;
 pub(super) enum Attributes {
     /// The route is withdrawn.
     None,
-    /// Those of a set.
+    /// A set's attributes.
     Set(SetId),
-    /// Those of this number among those made for this chunk.
+    /// The attributes of this number, made for the chunk.
     Made(u32),
 }
 
@@ -22,8 +22,8 @@ pub(super) fn put_next_hop(hop: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(hop);
 }
 
-/// Appends an UPDATE with as many of the items as fit, at least one, and returns their number. The items share `attributes`; without these,
-/// or with attributes that fit in no message, they are withdrawn. `code` is the family on the wire.
+/// Appends an UPDATE with as many items as fit, at least one, and returns the number of items. The items share `attributes`;
+/// without attributes, or with attributes too large for a message, the items are withdrawn. `code` is the family on the wire.
 pub(super) fn put_update<P: FamilyKey>(
     code: [u8; 3],
     attributes: Option<&[u8]>,

@@ -1,12 +1,12 @@
 //! Monitors: readers of a shard's routes for monitoring stations (BMP, RFC 7854).
 //!
-//! A monitor is a walk over the entries, for the routes from before, and a cursor in a log of notes, for the changes since. A note has the
-//! identity of a route and no attributes: the route is what the entry holds when the monitor reads the note. A route that changes often
-//! while a station is slow is therefore sent as it is in the end, and nothing is stored twice.
+//! A monitor is a walk over the entries, for earlier routes, and a cursor in a log of notes, for the changes since. A note has
+//! the identity of a route and no attributes: the monitor reads the route from the entry together with the note. A route that
+//! changes often while a station is slow is therefore sent once, in the final state, and no attributes are stored twice.
 //!
-//! The log is bounded by the size of the table ([`Shard::bound_monitors`]). A monitor that falls further behind is *void*: the monitor has
-//! missed changes, holds no part of the log any more, and can only begin anew. Without a monitor a shard has no log, and a route costs a
-//! comparison with null.
+//! The log is bounded by the size of the table ([`Shard::bound_monitors`]). A monitor that falls further behind is *void*: the
+//! monitor has missed changes, holds no part of the log, and can only begin anew. Without a monitor a shard has no log, and a
+//! route costs a comparison with null.
 use crate::shard::Shard;
 use crate::shard::adj_rib_out::Source;
 use crate::shard::entry::{AdjRibIn, PathNumber, PeerIndex};
@@ -40,7 +40,7 @@ pub enum MonitoredRib {
 }
 
 impl MonitoredRib {
-    /// All RIBs.
+    /// The RIBs, in order.
     pub const ALL: [MonitoredRib; 5] = [
         MonitoredRib::PrePolicy,
         MonitoredRib::PostPolicy,
@@ -106,7 +106,7 @@ impl FromIterator<MonitoredRib> for MonitoredRibs {
     }
 }
 
-/// The route that a note is about, beside its prefix.
+/// The route of a note, without the prefix.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Noted {
     /// A path of a peer was announced, or import policy made something else of the path.
@@ -119,7 +119,7 @@ pub(crate) enum Noted {
     Sent {
         /// The number of the list of members.
         members: u32,
-        /// The path, of several of the prefix; [`PathNumber::NONE`] for members that are sent the best one.
+        /// The path, with several paths of the prefix; [`PathNumber::NONE`] for members with the best path only.
         path: PathNumber,
         /// The source of the route advertised before.
         before: Source,
@@ -220,7 +220,7 @@ impl<P: Copy> Monitor<P> {
         self.trim();
     }
 
-    /// Drops notes that all monitors have read.
+    /// Drops notes read by every monitor.
     pub fn trim(&mut self) {
         let passed = self.readers.iter().filter(|reader| !reader.is_void).map(|reader| reader.cursor).min();
         let passed = passed.unwrap_or(self.end());
@@ -237,7 +237,7 @@ impl<P: Copy> Monitor<P> {
 }
 
 impl<P: Copy> Monitor<P> {
-    /// Drops lists that no note names, but for the newest one, which later notes may name.
+    /// Drops lists not named by a note, except the newest list, which later notes may name.
     fn trim_lists(&mut self) {
         let named = self.notes.iter().find_map(|note| match note.noted {
             Noted::Sent { members, .. } => Some(members),
@@ -336,8 +336,8 @@ impl<P: FamilyKey> Shard<P> {
         self.bound_monitors();
     }
 
-    /// Adapts the bound of the log to the table: a station that reads nothing while a whole table is announced is not void by that alone.
-    /// To be called behind each batch and each slice.
+    /// Adapts the bound of the log to the table: the announcement of a whole table alone does not make a station void that does
+    /// not read meanwhile. To be called behind each batch and each slice.
     #[inline]
     pub(crate) fn bound_monitors(&mut self) {
         if self.core.monitors.log.is_some() {
@@ -349,7 +349,7 @@ impl<P: FamilyKey> Shard<P> {
         }
     }
 
-    /// Returns true if monitors have something to read that was not reported, and counts it as reported.
+    /// Returns true if monitors have unreported changes to read, and counts the changes as reported.
     #[inline]
     pub fn take_monitor_news(&mut self) -> bool {
         self.core.monitors.log.as_mut().is_some_and(|monitor| core::mem::take(&mut monitor.has_news))
@@ -386,13 +386,13 @@ impl<P: FamilyKey> Shard<P> {
         }
     }
 
-    /// Notes that a peer is advertised routes from now on: the routes before export policy for that peer are not among those that groups send.
+    /// Notes a new member: groups do not send the member's routes before export policy, so monitors walk over the entries.
     pub(crate) fn note_member(&mut self) {
         self.walk_out([MonitoredRib::AdjRibOutPre].into_iter().collect());
     }
 
-    /// Notes that peers have other export views. A route that is read before it is exported under the new view is sent as the view has it;
-    /// no group sends the route again if the view before comes back.
+    /// Notes changed export views: monitors walk over the entries. A route read before the export under the new view is sent
+    /// under the new view; no group sends the route again if the earlier view returns.
     pub(crate) fn note_views(&mut self) {
         self.walk_out([MonitoredRib::AdjRibOutPre, MonitoredRib::AdjRibOutPost].into_iter().collect());
     }

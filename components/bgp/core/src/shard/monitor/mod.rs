@@ -1,4 +1,4 @@
-//! Changes for monitoring stations: the log, and the UPDATEs that are made of it.
+//! Changes for monitoring stations: the log, and the UPDATEs made from the log.
 
 pub(super) mod chunk;
 mod encoding;

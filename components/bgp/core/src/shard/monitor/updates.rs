@@ -1,7 +1,8 @@
-//! The routes that monitors read, as UPDATE messages (RFC 7854, section 5; RFC 8671; RFC 9069).
+//! The routes for monitors, as UPDATE messages (RFC 7854, section 5; RFC 8671; RFC 9069).
 //!
-//! A chunk is made of items: identities of routes, each with the route's attributes at this moment, or without for a withdrawal. Items with
-//! equal attributes share messages. AS numbers have four octets whatever the session of the peer has (RFC 7854, section 4.2, A flag).
+//! A chunk is made of items: identities of routes, each with the route's present attributes, or without attributes for a
+//! withdrawal. Items with equal attributes share messages. AS numbers have four octets, independent of the peer's session (RFC
+//! 7854, section 4.2, A flag).
 
 use super::chunk::{MonitorChunk, MonitoredUpdate};
 use super::encoding::{Attributes, Item, put_next_hop, put_update};
@@ -35,8 +36,8 @@ struct Gather<'a, P: FamilyKey> {
 }
 
 impl<P: FamilyKey> Shard<P> {
-    /// Appends messages for a monitor: up to about `limit` changes, and as many routes from before. `hops` has the next hops that a peer is
-    /// sent. A void or unknown monitor has none.
+    /// Appends messages for a monitor: up to about `limit` changes, and as many earlier routes. `hops` has the next hops towards
+    /// a peer. A void or unknown monitor has no messages.
     pub fn monitored<'h>(
         &mut self,
         id: MonitorId,
@@ -214,8 +215,8 @@ impl<'a, P: FamilyKey> Gather<'a, P> {
         }
     }
 
-    /// Adds a path of an Adj-RIB-In. A path of an earlier session is none; a path that awaits the end of a route refresh is reported when
-    /// the path is announced again or removed.
+    /// Adds a path of an Adj-RIB-In. A path of an earlier session counts as absent; a path awaiting the end of a route refresh is
+    /// reported when announced again or removed.
     fn path(&mut self, entry: u32, path: &Path) {
         self.visits += 1;
         let core = &self.shard.core;
@@ -230,7 +231,8 @@ impl<'a, P: FamilyKey> Gather<'a, P> {
         self.push(MonitoredRib::PostPolicy, key, accepted.map_or(Attributes::None, Attributes::Set));
     }
 
-    /// Adds a route that a peer was sent: the best one of an entry, or one of several. The route advertised before had the source `before`.
+    /// Adds a route sent to a peer: the best route of an entry, or a path of several. The route advertised before had the source
+    /// `before`.
     fn sent<'h>(
         &mut self,
         entry: Option<u32>,
@@ -266,8 +268,8 @@ impl<'a, P: FamilyKey> Gather<'a, P> {
         }
     }
 
-    /// Adds the best route of an entry as a peer would be sent it without export policy. Peers that are sent several paths are left out:
-    /// which paths these are depends on the policy.
+    /// Adds the best route of an entry for a peer, before export policy. Peers with several paths of a prefix are left out: the
+    /// choice of paths depends on the policy.
     fn out_pre<'h>(
         &mut self,
         entry: Option<u32>,
@@ -298,7 +300,7 @@ impl<'a, P: FamilyKey> Gather<'a, P> {
         }
     }
 
-    /// Makes the attributes of a path that peers with a view are sent; `None` if they are not sent the path.
+    /// Makes the attributes of a path for peers with a view; `None` if the path is not exported.
     fn exported(
         &mut self,
         view: &ExportView,

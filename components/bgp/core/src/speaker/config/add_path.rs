@@ -7,7 +7,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-/// The number of paths that a neighbor is sent with `send best`, unless `paths` has another.
+/// The number of paths for a neighbor with `send best` and without `paths`.
 const DEFAULT_PATHS: u8 = 2;
 
 /// The statement `add-path` of a neighbor.
@@ -16,12 +16,12 @@ const DEFAULT_PATHS: u8 = 2;
 pub struct AddPath {
     /// True if the neighbor may send several paths of a prefix.
     pub receive: bool,
-    /// The paths that the neighbor is sent; `None` for the best path only.
+    /// The paths for the neighbor; `None` for the best path only.
     pub send: Option<SendPaths>,
-    /// The number of paths that the neighbor is sent with [`SendPaths::Best`], from 1 on; `None` for the default.
+    /// The number of paths with [`SendPaths::Best`], from 1 on; `None` for the default.
     pub paths: Option<u8>,
-    /// The names of the policies that choose among the paths beside the best one, in order: a path on which none decides is not sent. Without
-    /// names all paths are chosen.
+    /// The names of the policies for the choice of paths beside the best path, in order: an undecided path is not sent. Without
+    /// names every path is chosen.
     pub policy: Vec<String>,
 }
 
@@ -29,14 +29,14 @@ pub struct AddPath {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SendPaths {
-    /// All usable paths.
+    /// Every usable path.
     All,
     /// The best paths.
     Best,
 }
 
 impl AddPath {
-    /// One path of each prefix in both directions.
+    /// A single path of each prefix in both directions.
     pub const NONE: AddPath = AddPath { receive: false, send: None, paths: None, policy: Vec::new() };
 
     /// Returns the families of which several paths are offered: those of IP prefixes.
@@ -47,7 +47,7 @@ impl AddPath {
         AddPathFamilies { receive: if_wanted(self.receive), send: if_wanted(self.send.is_some()) }
     }
 
-    /// Returns the paths of each prefix that the neighbor is sent; `None` for the best path only.
+    /// Returns the paths of each prefix for the neighbor; `None` for the best path only.
     pub(crate) fn sent(&self) -> Option<SentPaths> {
         self.send.map(|send| match send {
             SendPaths::All => SentPaths::All,
@@ -55,7 +55,7 @@ impl AddPath {
         })
     }
 
-    /// Returns the statement with the choice of paths of another one, which ends no session.
+    /// Returns the statement with the choice of paths of a second statement: a change without the end of a session.
     pub(crate) fn with_choice_of(&self, other: &AddPath) -> AddPath {
         AddPath { paths: other.paths, policy: other.policy.clone(), ..*self }
     }
@@ -72,7 +72,7 @@ pub(crate) struct AddPathStatements {
 }
 
 impl AddPathStatements {
-    /// Returns these statements, and others where these are absent.
+    /// Returns the statements, with absent statements from `from`.
     pub fn inherit(self, from: &AddPathStatements) -> AddPathStatements {
         AddPathStatements {
             receive: self.receive.or(from.receive),

@@ -24,7 +24,7 @@ pub struct AggregateConfig {
     pub contributors: Vec<String>,
 }
 
-/// Reads a prefix; clears the host bits of one that the operator wrote.
+/// Reads a prefix of an operator, and clears the host bits.
 pub(crate) fn subnet<'de, D: Deserializer<'de>>(deserializer: D) -> Result<IpPrefix, D::Error> {
     if !deserializer.is_human_readable() {
         return IpPrefix::deserialize(deserializer);

@@ -13,7 +13,7 @@ use core::net::{IpAddr, Ipv4Addr};
 use sluice_base::Asn;
 use sluice_policy::program::Fact;
 
-/// Values in use, of which equal ones are one.
+/// Values in use, with equal values stored once.
 #[derive(Debug)]
 struct Interned<T>(Vec<Weak<T>>);
 
@@ -35,7 +35,7 @@ impl<T: PartialEq> Interned<T> {
     }
 }
 
-/// The configured policies, the facts that they ask for, and what is bound of them.
+/// The configured policies, the facts for their conditions, and the bound policies.
 #[derive(Debug, Default)]
 pub(crate) struct Bindings {
     pub policies: Policies,
@@ -97,7 +97,8 @@ impl Bindings {
         })
     }
 
-    /// Returns the router's own default route for a neighbor; `None` if the neighbor is sent the best one, as any other route.
+    /// Returns the router's own default route for a neighbor; `None` if the neighbor receives the best path's default route, like
+    /// any route.
     pub fn default_route(&mut self, config: &NeighborConfig, family: FamilyIndex) -> Option<DefaultRoute> {
         let originate = config.default_originate.as_ref()?;
         let condition = originate.while_present.map(Fact::RoutePresent);
@@ -108,7 +109,7 @@ impl Bindings {
         Some(DefaultRoute { policy })
     }
 
-    /// Returns the policy that chooses paths beside the best one for a neighbor (ADD-PATH); `None` if all are chosen.
+    /// Returns the policy for the choice of further paths for a neighbor (ADD-PATH); `None` if every path is chosen.
     pub fn further(&mut self, config: &NeighborConfig, family: FamilyIndex) -> Option<Arc<BoundPolicy>> {
         let names = &config.add_path.policy;
         if names.is_empty() { None } else { self.bind(config, names, DefaultPolicy::Reject, family, None) }

@@ -1,4 +1,4 @@
-//! The consequences of a changed configuration: sessions that end, and routes that are decided on again.
+//! The consequences of a changed configuration: ended sessions, and routes decided on again.
 
 use super::bindings::Bindings;
 use super::listen_range::ListenRange;
@@ -15,11 +15,11 @@ use sluice_policy::program::Fact;
 /// Whom a change of configuration touches, by address.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Touched {
-    /// Sessions that end; they come back unless they are not wanted any more.
+    /// Sessions that end, and come up again if still wanted.
     pub reset: Vec<IpAddr>,
-    /// Neighbors that are sent their routes anew.
+    /// Neighbors with routes to advertise anew.
     pub refiltered: Vec<IpAddr>,
-    /// Neighbors that are asked for their routes (RFC 2918), because those that policy rejected are needed and not stored.
+    /// Neighbors to ask for a route refresh (RFC 2918), because rejected routes are needed and not stored.
     pub refreshed: Vec<IpAddr>,
     /// Neighbors that come.
     pub started: Vec<IpAddr>,
@@ -34,17 +34,17 @@ pub(crate) enum Reconfigured {
     Kept,
     /// The session ends, and a new one begins.
     Reset,
-    /// It stays, and the neighbor is sent its routes anew.
+    /// The session stays, and the neighbor is sent its routes anew.
     Refiltered,
-    /// It ends and is not wanted any more.
+    /// The session ends, no longer wanted.
     Stopped,
-    /// It is wanted from now on.
+    /// The session becomes wanted.
     Started,
 }
 
 impl NeighborConfig {
-    /// Returns true if a neighbor by `new` is sent something else by a router of `local_as` than one by `self`. An external neighbor that
-    /// is not on a link of this router is sent this router as the next hop in any case.
+    /// Returns true if a router of `local_as` advertises different routes to a neighbor by `new` than by `self`. An external
+    /// neighbor not on a link of the router always receives the router as the next hop.
     fn tells_otherwise(&self, new: &NeighborConfig, local_as: Asn) -> bool {
         let has_choice = new.peer_as == local_as || new.multihop.is_none();
         let is_internal = new.peer_as == local_as;
@@ -58,7 +58,7 @@ impl NeighborConfig {
             || (has_choice && self.next_hop_self != new.next_hop_self)
     }
 
-    /// What going from `self` to `new` does to the session of a router of `local_as`.
+    /// Returns the effect of a change from `self` to `new` on the session of a router of `local_as`.
     pub(crate) fn reconfigured(&self, new: &NeighborConfig, local_as: Asn) -> Reconfigured {
         match (self.enabled, new.enabled) {
             (true, true) if self.needs_reset(new) => Reconfigured::Reset,
@@ -119,8 +119,8 @@ impl Config {
 }
 
 impl NeighborConfig {
-    /// Whether a session by `self` must end to become one by `other`. What does not need that: what people read, what
-    /// the next connection will see, what is sent, and whether a session is wanted at all.
+    /// Returns true if the session must end for the change from `self` to `other`. Descriptions, properties of the next
+    /// connection, properties of sent routes, and the wish for a session do not need the end.
     fn needs_reset(&self, other: &NeighborConfig) -> bool {
         let alike = NeighborConfig {
             range: other.range,

@@ -17,7 +17,7 @@ pub struct DefaultOriginate {
     pub policy: Vec<String>,
 }
 
-/// Reads a prefix; clears the host bits of one that the operator wrote.
+/// Reads a prefix of an operator, and clears the host bits.
 fn subnet<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<IpPrefix>, D::Error> {
     if !deserializer.is_human_readable() {
         return Option::deserialize(deserializer);

@@ -10,9 +10,10 @@ pub struct GracefulRestart {
     pub helper: bool,
     /// True if routes stay after NOTIFICATIONs too, where the neighbor does the same (RFC 8538).
     pub notifications: bool,
-    /// The longest time in seconds for which routes stay that the neighbor does not announce again, once its session is up.
+    /// The longest time in seconds for which routes stay without a new announcement, once the neighbor's session is up.
     pub stale_time: u16,
-    /// The longest time in seconds for which routes stay as long-lived stale ones, if the neighbor asks for that (RFC 9494); 0 for none.
+    /// The longest time in seconds for which routes stay as long-lived stale routes, if requested by the neighbor (RFC 9494); 0
+    /// to not keep routes.
     pub long_lived_time: u32,
 }
 

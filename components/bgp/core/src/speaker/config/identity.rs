@@ -16,7 +16,7 @@ pub struct Identity {
     pub seed: u64,
     /// The number of tables over which prefixes are spread, at least 1: as many as there are threads.
     pub tables: u16,
-    /// The source number of the provenance ids that this process draws.
+    /// The source number of the process's provenance ids.
     pub source: u16,
     /// The families on the wire.
     pub codes: FamilyCodes,

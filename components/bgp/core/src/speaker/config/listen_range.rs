@@ -1,7 +1,7 @@
-//! Listen ranges: prefixes from which routers may connect without being configured one by one.
+//! Listen ranges: prefixes from which routers may connect without a configuration of each router.
 //!
-//! A range has a group as the template of its neighbors' configuration, the AS numbers that are allowed, and a bound on the number of
-//! neighbors. [`super::dynamic`] has the neighbors that come and go.
+//! A range has a group as the template of the neighbors' configuration, the allowed AS numbers, and a bound on the number of
+//! neighbors. [`super::dynamic`] has the neighbors.
 
 use super::neighbor::NeighborConfig;
 use alloc::string::{String, ToString};
@@ -33,7 +33,7 @@ impl fmt::Display for AsSpanError {
 }
 
 impl AsSpan {
-    /// Returns the numbers from `first` to `last`; `None` if there are none, or if one of them is no AS.
+    /// Returns the numbers from `first` to `last`; `None` if empty, or if a number is no AS.
     pub fn new(first: Asn, last: Asn) -> Option<AsSpan> {
         (first.0 >= 1 && first <= last && last.0 < u32::MAX).then_some(AsSpan { first, last })
     }
@@ -76,12 +76,13 @@ impl<'de> Deserialize<'de> for AsSpan {
     }
 }
 
-/// A listen range with all that its neighbors inherit.
+/// A listen range with the configuration of its neighbors.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ListenRange {
     /// The addresses from which neighbors may connect.
     pub prefix: IpPrefix,
-    /// The AS numbers that the neighbors may have: at least one span. The router's own AS is the only number, or none of them.
+    /// The allowed AS numbers of the neighbors: at least one span. The router's own AS is the only number, or not among the
+    /// numbers.
     pub peer_as: Vec<AsSpan>,
     /// The most neighbors, those included whose session is not up.
     pub limit: u16,
@@ -108,7 +109,7 @@ impl ListenRange {
         self.peer_as.iter().any(|span| span.contains(asn))
     }
 
-    /// Returns the AS of all neighbors; `None` if several are allowed.
+    /// Returns the only allowed AS; `None` if several are allowed.
     pub fn only_as(&self) -> Option<Asn> {
         match self.peer_as[..] {
             [AsSpan { first, last }] if first == last => Some(first),
@@ -116,14 +117,15 @@ impl ListenRange {
         }
     }
 
-    /// Returns the configuration of a neighbor of the range. `peer_as` is `None` while the neighbor has sent no OPEN; the AS is
-    /// [`NeighborConfig::UNKNOWN_AS`] then, unless the range allows one only.
+    /// Returns the configuration of a neighbor of the range. `peer_as` is `None` before the neighbor's OPEN; the AS is
+    /// [`NeighborConfig::UNKNOWN_AS`] then, unless the range allows a single AS.
     pub fn neighbor(&self, address: IpAddr, peer_as: Option<Asn>) -> NeighborConfig {
         let peer_as = peer_as.or(self.only_as()).unwrap_or(NeighborConfig::UNKNOWN_AS);
         NeighborConfig { address, peer_as, passive: true, range: Some(self.prefix), ..self.template.clone() }
     }
 
-    /// Returns the configuration under this range of a neighbor that has `before`; `None` if the range does not take the neighbor.
+    /// Returns the configuration under the range for a neighbor with the configuration `before`; `None` if the range does not
+    /// admit the neighbor.
     pub(crate) fn adopt(&self, before: &NeighborConfig) -> Option<NeighborConfig> {
         let known = Some(before.peer_as).filter(|asn| *asn != NeighborConfig::UNKNOWN_AS);
         let is_allowed = known.is_none_or(|asn| self.allows(asn));

@@ -59,7 +59,7 @@ impl MaximumPrefixes {
         self.warn_percent.unwrap_or(WARN_PERCENT)
     }
 
-    /// Returns these bounds, and others where these are absent.
+    /// Returns the bounds, with absent bounds from `from`.
     pub fn inherit(self, from: MaximumPrefixes) -> MaximumPrefixes {
         MaximumPrefixes {
             received: self.received.or(from.received),
@@ -70,8 +70,8 @@ impl MaximumPrefixes {
         }
     }
 
-    /// Returns the stage of counts that were at `before`. Counts fall back to a lower stage when they are a tenth below the threshold that they
-    /// had reached, so that counts which come and go at a threshold are reported once.
+    /// Returns the stage of counts after the stage `before`. Counts fall back to a lower stage at a tenth below the reached
+    /// threshold, so counts that oscillate at a threshold are reported once.
     pub(crate) fn stage(&self, before: Stage, counts: PrefixCount) -> Stage {
         let of = |counts| match self.judge(counts) {
             (Some(_), _) => Stage::Exceeded,
@@ -83,7 +83,7 @@ impl MaximumPrefixes {
         of(counts).max(of(raised).min(before))
     }
 
-    /// Returns the first bound that counts exceed, and the first whose warning they reach.
+    /// Returns the first exceeded bound, and the first bound with a reached warning.
     pub(crate) fn judge(&self, counts: PrefixCount) -> (Option<LimitReached>, Option<LimitReached>) {
         let bounds = [(self.received, counts.received, false), (self.accepted, counts.accepted, true)];
         let set = bounds.into_iter().filter_map(|(bound, count, is_accepted)| {
@@ -104,7 +104,7 @@ pub struct PrefixCount {
     pub accepted: u32,
 }
 
-/// The counts of a family beside its bounds, as far as that was reported.
+/// The reported relation of a family's counts to the bounds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(crate) enum Stage {
     #[default]

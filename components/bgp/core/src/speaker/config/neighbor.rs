@@ -24,18 +24,18 @@ use sluice_base::{Asn, Duration, Family, IpPrefix, RouterId, Xid};
 pub struct NeighborConfig {
     /// The neighbor's address, by which it is known.
     pub address: IpAddr,
-    /// The neighbor's AS; [`NeighborConfig::UNKNOWN_AS`] for a dynamic neighbor that has not sent its OPEN.
+    /// The neighbor's AS; [`NeighborConfig::UNKNOWN_AS`] for a dynamic neighbor before the OPEN.
     pub peer_as: Asn,
-    /// The listen range of a dynamic neighbor; `None` for a neighbor that is configured itself.
+    /// The listen range of a dynamic neighbor; `None` for a configured neighbor.
     #[serde(default)]
     pub range: Option<IpPrefix>,
-    /// The AS that an external neighbor knows this router by; `None` for the router's AS.
+    /// The local AS in the session with an external neighbor; `None` for the router's AS.
     #[serde(default)]
     pub local_as: Option<LocalAs>,
     /// True if a session is wanted.
     #[serde(default = "yes")]
     pub enabled: bool,
-    /// The local address; `None` for the address that the route to the neighbor implies.
+    /// The local address; `None` for the address implied by the route to the neighbor.
     #[serde(default)]
     pub local_address: Option<IpAddr>,
     /// The neighbor's TCP port.
@@ -80,7 +80,7 @@ pub struct NeighborConfig {
     /// True if the neighbor may send outbound route filters (RFC 5291).
     #[serde(default)]
     pub prefix_filter_receive: bool,
-    /// The name of the prefix list that the neighbor is sent as an outbound route filter; `None` for no filter.
+    /// The name of the prefix list sent to the neighbor as an outbound route filter; `None` without a filter.
     #[serde(default)]
     pub prefix_filter_send: Option<String>,
     /// MinRouteAdvertisementInterval in seconds; 0 for none.
@@ -92,8 +92,8 @@ pub struct NeighborConfig {
     /// XIDs.
     #[serde(default)]
     pub xid: FamilyConfig,
-    /// True if this router announces itself as the next hop: to an internal neighbor of routes that were learned outside, to an external
-    /// one of routes whose next hops are on the subnet that both share.
+    /// True if the router announces itself as the next hop: to an internal neighbor for routes learned outside, to an external
+    /// neighbor for routes with a next hop on the shared subnet.
     #[serde(default)]
     pub next_hop_self: bool,
     /// True for a client of this route reflector (RFC 4456); ignored for an external neighbor.
@@ -105,13 +105,13 @@ pub struct NeighborConfig {
     /// True if routes of clients are reflected to clients.
     #[serde(default = "yes")]
     pub client_to_client_reflection: bool,
-    /// True if an external neighbor is sent the routes of other external neighbors without this router's AS and next hop (RFC 7947).
+    /// True if routes between external neighbors are sent without the router's AS and next hop, as by a route server (RFC 7947).
     #[serde(default)]
     pub transparent: bool,
-    /// True if this router's AS replaces the AS of an external neighbor in paths that the neighbor is sent.
+    /// True if the router's AS replaces the AS of an external neighbor in paths sent to the neighbor.
     #[serde(default)]
     pub as_override: bool,
-    /// How often this router's AS may be in the path of the neighbor's routes.
+    /// The most occurrences of the router's AS in the path of the neighbor's routes.
     #[serde(default)]
     pub allow_as_in: u8,
     /// True if the AS path must begin with the neighbor's AS; false for route servers.
@@ -120,8 +120,8 @@ pub struct NeighborConfig {
     /// The role of an external neighbor (RFC 9234); ignored for an internal one.
     #[serde(default)]
     pub relationship: Option<Relationship>,
-    /// The procedure by which the AS paths of an external neighbor are verified, in place of the procedure for its role
-    /// (draft-ietf-sidrops-aspa-verification, section 7.4); ignored for an internal one.
+    /// The procedure for the verification of an external neighbor's AS paths, in place of the procedure for the role
+    /// (draft-ietf-sidrops-aspa-verification, section 7.4); ignored for an internal neighbor.
     #[serde(default)]
     pub aspa_procedure: Option<AspaProcedure>,
     /// True if announced routes are marked as about to be withdrawn (RFC 8326).
@@ -139,11 +139,11 @@ pub struct NeighborConfig {
     /// The names of the policies for routes to the neighbor, in order.
     #[serde(default)]
     pub export: Vec<String>,
-    /// The default route that the neighbor is sent whether or not the router has one.
+    /// The default route for the neighbor, sent even if the router has no default route.
     #[serde(default)]
     pub default_originate: Option<DefaultOriginate>,
-    /// True if routes that import policy rejects are stored. Otherwise a changed import policy asks the neighbor for its routes
-    /// (RFC 2918).
+    /// True if routes rejected by import policy are stored. Otherwise a changed import policy needs a route refresh from the
+    /// neighbor (RFC 2918).
     #[serde(default = "yes")]
     pub keep_rejected: bool,
     /// Several paths of a prefix, in each direction (RFC 7911).
@@ -155,11 +155,11 @@ pub struct NeighborConfig {
     /// The treatment of the neighbor when it restarts.
     #[serde(default)]
     pub graceful_restart: GracefulRestart,
-    /// The seconds for which neighbors keep this router's routes while this router restarts; `None` if they do not.
+    /// The seconds for which neighbors keep the router's routes during a restart; `None` if routes are not kept.
     #[serde(default)]
     pub restart_time: Option<u16>,
-    /// The seconds for which the neighbor is asked to keep this router's routes after that time, as long-lived stale ones (RFC 9494); 0 for
-    /// none.
+    /// The seconds for which the neighbor is asked to keep the router's routes afterwards, as long-lived stale routes (RFC 9494);
+    /// 0 to not keep routes.
     pub long_lived_time: u32,
     /// The decision on routes on which no policy decides; `None` for the default of [`NeighborConfig::default_policy`].
     #[serde(default)]
@@ -176,8 +176,8 @@ pub struct FamilyConfig {
     /// Bounds on the neighbor's prefixes.
     #[serde(default)]
     pub maximum_prefixes: MaximumPrefixes,
-    /// The XID that the neighbor is sent as this router's. Only the schema of XIDs has it: of the other families it is an address of the
-    /// session's interface.
+    /// The router's XID as the next hop for the neighbor. Only the schema of XIDs has the field: for IP families the next hop is
+    /// an address of the session's interface.
     #[serde(default)]
     pub next_hop: Option<Xid>,
 }
@@ -187,7 +187,7 @@ impl FamilyConfig {
     pub const DEFAULT: FamilyConfig =
         FamilyConfig { enabled: None, maximum_prefixes: MaximumPrefixes::NONE, next_hop: None };
 
-    /// Returns this configuration with the bounds of another one, which end no session.
+    /// Returns the configuration with the bounds of `other`: a change of bounds ends no session.
     pub(super) const fn with_bounds_of(self, other: FamilyConfig) -> FamilyConfig {
         FamilyConfig { maximum_prefixes: other.maximum_prefixes, ..self }
     }
@@ -210,8 +210,9 @@ const fn default_connect_retry_time() -> u16 {
 }
 
 impl NeighborConfig {
-    /// Returns the TTL of packets to the neighbor; `None` for the system's default, as for internal neighbors at any distance. Packets to
-    /// an external neighbor on the link cannot leave the link, unless the neighbor checks their TTL (RFC 5082).
+    /// Returns the TTL of packets to the neighbor; `None` for the system's default, as for internal neighbors at any distance.
+    /// Packets to an external neighbor on the link cannot leave the link, except with `ttl-security`, where the neighbor expects
+    /// 255 (RFC 5082).
     pub fn ttl(&self, is_internal: bool) -> Option<u8> {
         match self.multihop {
             _ if self.ttl_security => Some(u8::MAX),
@@ -221,8 +222,8 @@ impl NeighborConfig {
         }
     }
 
-    /// Returns the least TTL of packets that are accepted from the neighbor; `None` without `ttl-security`. Each router on the way
-    /// decrements 255 by one (RFC 5082, section 3).
+    /// Returns the lowest accepted TTL of packets from the neighbor; `None` without `ttl-security`. Each router on the way
+    /// decrements 255 by 1 (RFC 5082, section 3).
     pub fn min_ttl(&self) -> Option<u8> {
         let hops = self.multihop.unwrap_or(1).max(1);
         self.ttl_security.then_some(u8::MAX - (hops - 1))
@@ -241,7 +242,7 @@ impl NeighborConfig {
         self.xid.enabled = Some(families.has(FamilyIndex::XID));
     }
 
-    /// The settings of a family; the default for one that the schema does not have.
+    /// Returns the settings of a family; the default for a family missing in the schema.
     pub(crate) fn family(&self, family: FamilyIndex) -> FamilyConfig {
         match family {
             FamilyIndex::IPV4 => self.ipv4_unicast,
@@ -256,7 +257,7 @@ impl NeighborConfig {
         self.family(family).maximum_prefixes
     }
 
-    /// Returns true if the bounds are those of `other`.
+    /// Returns true if the bounds equal the bounds of `other`.
     pub(crate) fn has_bounds_of(&self, other: &NeighborConfig) -> bool {
         FamilyIndex::all().all(|family| self.maximum_prefixes(family) == other.maximum_prefixes(family))
     }
@@ -314,8 +315,8 @@ impl NeighborConfig {
         }
     }
 
-    /// Returns the decision on routes on which no policy decides, in a router of `local_as`: an external neighbor without policy
-    /// gives and is given nothing (RFC 8212), unless its relationship is the policy.
+    /// Returns the decision on routes without a deciding policy, in a router of `local_as`: without policy no routes are accepted
+    /// from or sent to an external neighbor (RFC 8212), unless the relationship is the policy.
     pub fn default_policy(&self, local_as: Asn) -> DefaultPolicy {
         let is_trusted = self.peer_as == local_as || self.relationship.is_some();
         self.default_policy.unwrap_or(if is_trusted { DefaultPolicy::Accept } else { DefaultPolicy::Reject })
@@ -375,6 +376,6 @@ impl NeighborConfig {
 }
 
 impl NeighborConfig {
-    /// The AS of a dynamic neighbor that has not sent its OPEN: no neighbor's OPEN has this AS.
+    /// The AS of a dynamic neighbor before the OPEN: no neighbor's OPEN has this AS.
     pub const UNKNOWN_AS: Asn = Asn(0);
 }

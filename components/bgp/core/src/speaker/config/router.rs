@@ -14,14 +14,14 @@ use sluice_base::{AnyPrefix, IpPrefix};
 /// Neighbors, listen ranges, networks and policies.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Config {
-    /// The neighbors; each address once. Those of listen ranges are not part of what an operator writes.
+    /// The neighbors; each address once. An operator's configuration has no neighbors of listen ranges.
     pub neighbors: Vec<NeighborConfig>,
     /// The listen ranges; each prefix once.
     #[serde(default)]
     pub ranges: Vec<ListenRange>,
-    /// Prefixes that this router originates.
+    /// Originated prefixes.
     pub networks: Vec<AnyPrefix>,
-    /// Prefixes that this router originates as long as the RIB has a route of another origin than BGP.
+    /// Prefixes originated while the RIB has a route of an origin other than BGP.
     #[serde(default)]
     pub networks_while_present: Vec<IpPrefix>,
     /// Policies that neighbors name.
@@ -30,10 +30,10 @@ pub struct Config {
     /// The names of the policies for the networks, in order.
     #[serde(default)]
     pub network_policy: Vec<String>,
-    /// Origins of routes at the RIB that this router originates.
+    /// Redistributed origins of routes at the RIB.
     #[serde(default)]
     pub redistribute: Vec<Redistribute>,
-    /// Aggregates that this router originates while a route contributes; each prefix once.
+    /// Aggregates, originated while a route contributes; each prefix once.
     #[serde(default)]
     pub aggregates: Vec<AggregateConfig>,
     /// The names of the policies for the aggregates, in order.

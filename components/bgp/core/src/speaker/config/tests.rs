@@ -1,4 +1,4 @@
-//! What a change of configuration touches.
+//! The effects of a change of configuration.
 
 use super::maximum_prefixes::{LimitAction, MaximumPrefixes};
 use crate::local_as::LocalAs;

@@ -15,13 +15,13 @@ pub(crate) struct Damping {
 }
 
 impl Damping {
-    /// Gives the tables, of which there is this number, other parameters.
+    /// Gives the tables, `tables` in number, new parameters.
     pub fn configure(&mut self, rules: DampingRules, tables: usize, out: &mut Outbox<Output>) {
         self.rules = rules;
         out.push(Output::Order(None, Order::Damping(DampingOrder::SetRules(rules, tables))));
     }
 
-    /// Notes that a table has something due at this time.
+    /// Notes the time of a table's next due histories.
     pub fn note(&mut self, table: usize, at: Instant) {
         self.turns.insert(table, at);
     }
@@ -38,7 +38,7 @@ impl Damping {
         }
     }
 
-    /// Has all tables forget the history of a prefix, or all histories.
+    /// Has the tables forget the history of a prefix, or every history.
     pub fn clear(prefix: Option<AnyPrefix>, out: &mut Outbox<Output>) {
         out.push(Output::Order(None, Order::Damping(DampingOrder::Clear(prefix))));
     }

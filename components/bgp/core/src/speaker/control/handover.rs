@@ -1,4 +1,4 @@
-//! Control on its way to another process: who the neighbors are, and the sessions that are up.
+//! The hand-over of control to a new process: the neighbors, and the established sessions.
 
 use super::router::{Control, parts};
 use crate::aggregate::AggregateAttributes;
@@ -16,10 +16,10 @@ use serde::{Deserialize, Serialize};
 use sluice_base::{AnyPrefix, Instant, IpPrefix};
 use sluice_machine::Outbox;
 
-/// What control knows, in a form that outlives it.
+/// The exported state of control.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SpeakerState {
-    /// What holds for the life of a router: the tables of the next process spread prefixes as those before.
+    /// Constants for the life of a router: the tables of the next process spread prefixes as before.
     pub identity: Identity,
     /// The configuration.
     pub config: Config,
@@ -34,8 +34,8 @@ pub struct SpeakerState {
 }
 
 impl SpeakerState {
-    /// Takes the redistributed routes out, of which there may be many, and the policies, which the next process reads from its own
-    /// configuration: what is left is small.
+    /// Removes the redistributed routes, possibly many, and the policies, which the next process reads from the configuration:
+    /// the rest is small.
     pub fn take_large(&mut self) -> Vec<Redistributed> {
         self.config.policies = Policies::default();
         core::mem::take(&mut self.redistributed)

@@ -1,7 +1,8 @@
-//! The decisions of a router's BGP as a whole: its sessions, its networks, and its questions to the RIB.
+//! The decisions of a router's BGP as a whole: sessions, networks, and questions to the RIB.
 //!
-//! Control is one machine however many threads carry routes. It never sees a route: it sends the tables [`Order`](crate::table::Order)s,
-//! gives each session that comes up a [`Link`](super::Link) for the carrier of its octets, and receives reports.
+//! Control is a single machine, with any number of threads for routes. Control never sees a received route, but sends the tables
+//! [`Order`](crate::table::Order)s, gives each established session a [`Link`](super::Link) for the carrier of the session's
+//! octets, and receives reports.
 
 mod damping;
 pub(super) mod handover;

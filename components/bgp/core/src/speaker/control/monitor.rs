@@ -53,7 +53,7 @@ impl Control {
         changes
     }
 
-    /// Returns the statistics of a peer's messages; those of its routes are in the tables.
+    /// Returns the statistics of a peer's messages; the statistics of routes are in the tables.
     pub fn peer_statistics(&self, peer: PeerIndex) -> PeerStatistics {
         let read = self.configured_at(peer).map(Peer::read).unwrap_or_default();
         PeerStatistics {

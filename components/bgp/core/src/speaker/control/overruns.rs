@@ -17,7 +17,7 @@ pub struct Overrun {
     pub neighbor: IpAddr,
     /// The family with the bound.
     pub family: FamilyIndex,
-    /// The bound, and the count that exceeds it.
+    /// The bound, and the exceeding count.
     pub reached: LimitReached,
     /// The consequence.
     pub action: LimitAction,
@@ -36,8 +36,8 @@ impl fmt::Display for Overrun {
 }
 
 impl Control {
-    /// Returns the bounds that a change to `new` sets below the prefixes of neighbors whose sessions are up; `counts` returns the prefixes of
-    /// a neighbor. Bounds that stay as they are are judged already.
+    /// Returns the bounds set by a change to `new` below the prefixes of neighbors with an established session; `counts` returns
+    /// the prefixes of a neighbor. Unchanged bounds are left out.
     pub fn overruns(&self, new: &Config, counts: impl Fn(PeerIndex) -> PrefixCounts) -> Vec<Overrun> {
         let mut overruns = Vec::new();
         for (neighbor, after) in self.config().followed_by(new) {

@@ -21,28 +21,27 @@ use core::net::IpAddr;
 use sluice_base::{AnyPrefix, Duration, Instant, IpPrefix, Ipv4Prefix, Ipv6Prefix, Rng, XidPrefix};
 use sluice_machine::Outbox;
 
-/// How long neighbors have to come up and announce all their routes before the RIB is notified that all routes are announced: as long as
-/// the RIB keeps the routes of an earlier life.
+/// The time for neighbors to come up and announce every route before the RIB is notified of complete announcements: as long as
+/// the RIB keeps the routes of an earlier process.
 pub const GRACE: Duration = Duration::from_secs(120);
 
-/// How long a neighbor that is not back is waited for after the last session came up: the routes of a neighbor that stays away lead
-/// nowhere, and those that others withdrew meanwhile are still in use.
+/// The time to wait for an absent neighbor after the last session came up: the routes of an absent neighbor lead nowhere, and
+/// routes withdrawn meanwhile are still in use.
 pub(super) const STRAGGLERS: Duration = Duration::from_secs(20);
 
-/// For how long control waits, after something that may have ended the wait for neighbors, before it looks whether that has ended: many
-/// neighbors come up together.
+/// The delay of the check whether the wait for neighbors has ended: many neighbors come up together.
 pub(super) const LOOK_DELAY: Duration = Duration::from_millis(100);
-/// The longest wait for the RIB's answers about next hops, before a router that restarts advertises what it has.
+/// The longest wait for the RIB's answers about next hops before a restarting router advertises routes.
 pub(super) const RESOLUTION: Duration = Duration::from_secs(30);
 
 /// The time between a change and the moment when the RIB is sent backups, if not much else changes meanwhile.
 pub(super) const REST: Duration = Duration::from_secs(2);
 
-/// The time from when a lost neighbor's routes are withdrawn until its address is a gateway like any other: the RIB has taken the
-/// withdrawals by then.
+/// The time after the withdrawal of a lost neighbor's routes until its address is usable as a gateway again: the RIB has taken
+/// the withdrawals by then.
 pub(super) const FORGIVEN: Duration = Duration::from_secs(30);
 
-/// The obstacle to asking a neighbor for all its routes.
+/// The obstacle to a route refresh.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RefreshRefusal {
     /// The neighbor's session is in this state and not Established.
@@ -78,18 +77,18 @@ pub struct Control {
     pub(super) spread: Spread,
     pub(super) started: Instant,
     pub(super) all_announced: bool,
-    /// The next time to check whether all neighbors have announced all their routes; `None` when that was reported.
+    /// The next time to check for complete announcements of the neighbors; `None` after the report.
     pub(super) look_at: Option<Instant>,
     /// The time at which advertising begins although tables wait for the RIB's answers; `None` before [`Output::AllAnnounced`], and
     /// once advertising has begun.
     pub(super) open_at: Option<Instant>,
     /// True if there is a RIB, or was one.
     pub(super) has_rib: bool,
-    /// The neighbors with a session when the process before ended; `None` if that is not known.
+    /// The neighbors with a session at the previous process's end; `None` if unknown.
     pub(super) before: Option<BTreeSet<IpAddr>>,
     /// The time at which the RIB is sent backups, if there are any and the tables are at rest by then.
     pub(super) backups_at: Option<Instant>,
-    /// Neighbors' addresses that the RIB was asked not to use, and when that is over, if the neighbor's routes are withdrawn.
+    /// Neighbors' addresses marked unusable at the RIB, each with the end of that state, if the neighbor's routes are withdrawn.
     pub(super) lost: BTreeMap<IpAddr, Option<Instant>>,
 }
 
@@ -123,7 +122,7 @@ impl Control {
         }
     }
 
-    /// Who has what.
+    /// The owners of routes.
     pub fn spread(&self) -> Spread {
         self.spread
     }
@@ -173,7 +172,7 @@ impl Control {
         self.networks.originate(&self.presences, &mut parts);
     }
 
-    /// Iterates over the prefixes to which the RIB has routes, of those that policies ask for.
+    /// Iterates over the prefixes in conditions of policies to which the RIB has routes.
     pub fn present(&self) -> impl Iterator<Item = IpPrefix> + '_ {
         self.presences.prefixes()
     }
@@ -193,7 +192,7 @@ impl Control {
         self.peers.addresses()
     }
 
-    /// Neighbors of whose connections control must know what was read and written before it fires the timers that are due at `now`.
+    /// Returns the neighbors whose connections' counters control must have before firing the timers due at `now`.
     pub fn due(&self, now: Instant) -> Vec<IpAddr> {
         if self.look_at.is_some_and(|at| at <= now) {
             return self.peers.addresses().collect();
@@ -216,7 +215,7 @@ impl Control {
         self.peers.range_views()
     }
 
-    /// All that is configured, and the dynamic neighbors.
+    /// The whole configuration, and the dynamic neighbors.
     pub fn config(&self) -> Config {
         let neighbors = self.peers.addresses().filter_map(|a| self.peers.config(a).cloned());
         Config {
@@ -233,7 +232,7 @@ impl Control {
         }
     }
 
-    /// Returns the obstacle to asking a neighbor for its routes (RFC 2918); `None` if there is none.
+    /// Returns the obstacle to a route refresh from a neighbor (RFC 2918); `None` without an obstacle.
     pub fn refresh_refusal(&self, address: IpAddr) -> Option<RefreshRefusal> {
         let session = &self.peers.of(address)?.session;
         match session.negotiated() {

@@ -79,15 +79,15 @@ fn only_sessions_with_a_timer_that_is_due_are_looked_at() {
     assert!((900..5000).contains(&fired), "a few sessions at a time: {fired} in 1000 deadlines");
 }
 
-/// The time at which all count as having announced their routes.
+/// Returns the time at which every neighbor counts as having announced its routes.
 fn announced_after(control: &Control) -> Duration {
     let at = (0..=GRACE.as_secs()).map(|seconds| Instant::ZERO + Duration::from_secs(seconds));
     let first = at.into_iter().find(|now| control.have_all_announced(*now));
     first.expect("at the latest after the grace time").saturating_since(Instant::ZERO)
 }
 
-/// A neighbor that was down before delays nothing, one that had a session some seconds after the others, and one of which nothing is known
-/// as well. Where no neighbor is back, all of the grace time is theirs.
+/// A neighbor without a session in the previous process is not awaited. A neighbor with a session, or with an unknown past, is
+/// awaited for some seconds after the last session came up; if no neighbor is back, for the whole grace time.
 #[test]
 fn absent_neighbors_are_awaited_for_seconds_after_the_others() {
     let before = |control: &mut Control, neighbors: &[u32]| {

@@ -24,7 +24,7 @@ pub struct Summary {
     pub local_as: Asn,
     /// The BGP Identifier.
     pub router_id: RouterId,
-    /// The number of neighbors: those that are configured, and those of listen ranges.
+    /// The number of neighbors, configured neighbors and neighbors of listen ranges.
     pub neighbors: usize,
     /// The number of established sessions.
     pub established: usize,
@@ -41,9 +41,9 @@ pub struct NeighborView {
     pub index: PeerIndex,
     /// The configuration.
     pub config: NeighborConfig,
-    /// True for routes from and to an external neighbor without a policy for them: nothing is accepted, nothing is announced.
+    /// True for routes from, and for routes to, an external neighbor without a policy: no route is accepted, or announced.
     pub without_policy: (bool, bool),
-    /// The session's lack of ROUTE-REFRESH, where changed import policies need it; `None` if nothing is wrong.
+    /// The session's lack of ROUTE-REFRESH, if needed by changed import policies; `None` without a problem.
     pub without_refresh: Option<WithoutRefresh>,
     /// True if the neighbor is in this router's AS.
     pub internal: bool,
@@ -67,7 +67,7 @@ pub struct NeighborView {
     pub open: Option<Open>,
     /// The OPEN that this router sent.
     pub own_open: Option<Open>,
-    /// The AS that this router has for the neighbor.
+    /// The router's AS for the neighbor.
     pub local_as: Asn,
     /// The addresses and ports of the connection; `None` without a connection.
     pub endpoints: Option<Endpoints>,
@@ -85,7 +85,7 @@ pub struct NeighborView {
     pub prefixes: PrefixCounts,
     /// Families of which the neighbor has announced all routes.
     pub end_of_rib: ByFamily<bool>,
-    /// Negotiated families without advertisements to the neighbor: this router has no next hop for these families.
+    /// Negotiated families without advertisements to the neighbor, because the router has no next hop for the family.
     pub untold: Families,
     /// Counts of the entries of outbound route filters.
     pub filters: ByFamily<FilterCounts>,
@@ -185,7 +185,7 @@ impl Control {
         self.peers.peers.get(usize::from(index.0))?.as_ref().map(|p| p.config.address)
     }
 
-    /// Returns the view of a neighbor, with the prefixes that the tables count; `None` for an unknown neighbor.
+    /// Returns the view of a neighbor, with the tables' counts of prefixes; `None` for an unknown neighbor.
     pub fn neighbor(&self, address: IpAddr, prefixes: PrefixCounts) -> Option<NeighborView> {
         let index = self.neighbor_index(address)?;
         let peer = self.peers.of(address)?;

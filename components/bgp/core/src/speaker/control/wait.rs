@@ -1,4 +1,4 @@
-//! The wait for neighbors after a start: until all have announced their routes, or the time for that is over.
+//! The wait for neighbors after a start: until every neighbor has announced its routes, or the time limit has passed.
 
 use super::router::{Control, GRACE, LOOK_DELAY, RESOLUTION, STRAGGLERS};
 use crate::speaker::messages::Output;
@@ -9,16 +9,16 @@ use sluice_base::Instant;
 use sluice_machine::Outbox;
 
 impl Control {
-    /// Returns true if every neighbor that is wanted has announced all its routes since the router started, or the time for that is over.
+    /// Returns true if every awaited neighbor has announced every route since the router started, or the time limit has passed.
     /// Stays true after [`Output::AllAnnounced`].
     pub fn have_all_announced(&self, now: Instant) -> bool {
         self.all_announced || now >= self.all_announced_by()
     }
 
-    /// Returns the end of the wait for neighbors, provided that no neighbor sends anything more.
+    /// Returns the end of the wait for neighbors, if no neighbor sends more messages.
     ///
-    /// Neighbors without a session are awaited if the process before had a session with them, or if that is not known. They are awaited
-    /// for [`STRAGGLERS`] after the last session came up, and for [`GRACE`] where no neighbor is back.
+    /// Neighbors without a session are awaited if the previous process had a session with the neighbor, or if the previous
+    /// sessions are unknown. The wait is [`STRAGGLERS`] after the last session came up, and [`GRACE`] if no neighbor is back.
     fn all_announced_by(&self) -> Instant {
         let latest = self.started + GRACE;
         let back = self.peers.configured().filter(|peer| peer.config.enabled);
@@ -55,13 +55,14 @@ impl Control {
         }
     }
 
-    /// Returns the neighbors that the next process should wait for: those with a session, and those that this process still waits for.
+    /// Returns the neighbors for which the next process should wait: neighbors with a session, and neighbors awaited by the
+    /// present process.
     pub fn neighbors_to_remember(&self) -> BTreeSet<IpAddr> {
         let awaited = self.before.iter().flatten().filter(|_| !self.all_announced).copied();
         self.peers.addresses().filter(|address| self.established(*address).is_some()).chain(awaited).collect()
     }
 
-    /// Brings the next check of the wait for neighbors forward: something came that may end that wait.
+    /// Brings the next check of the wait for neighbors forward, after an event that may end the wait.
     pub(super) fn look_soon(&mut self, now: Instant) {
         self.look_at = self.look_at.map(|at| at.min(now + LOOK_DELAY));
     }
@@ -78,8 +79,8 @@ impl Control {
         }
     }
 
-    /// Begins to advertise after a restart: a neighbor that was sent End-of-RIB before the RIB resolved the next hops would drop routes
-    /// that are about to come.
+    /// Begins to advertise after a restart. With an End-of-RIB marker before the RIB has resolved the next hops, neighbors would
+    /// drop routes about to come.
     pub(super) fn open(&mut self, out: &mut Outbox<Output>) {
         if self.open_at.take().is_some() {
             self.peers.end_deferral(out);

@@ -19,13 +19,13 @@ pub(crate) struct FilterState {
     sent: ByFamily<Option<Vec<Entry>>>,
 }
 
-/// The filters between this router and a neighbor in one session.
+/// The filters between the router and a neighbor in a session.
 #[derive(Debug, Default)]
 pub(crate) struct Filters {
     pub(crate) received: ByFamily<Entries>,
     /// The filters in force, of what was received.
     filters: ByFamily<Option<Arc<PrefixFilter>>>,
-    /// Families of which the neighbor is sent nothing before its first ROUTE-REFRESH message.
+    /// Families not advertised to the neighbor before the neighbor's first ROUTE-REFRESH message.
     pub(crate) awaited: Families,
     /// The end of that wait.
     pub until: Option<Instant>,
@@ -34,13 +34,13 @@ pub(crate) struct Filters {
 }
 
 impl Filters {
-    /// Returns the filters of a new session with a neighbor that sends filters of these families.
+    /// Returns the filters of a new session, with filters expected from the neighbor for the families `awaited`.
     pub fn begin(now: Instant, awaited: Families) -> Self {
         let until = (!awaited.is_empty()).then(|| now + PATIENCE);
         Filters { awaited, until, ..Filters::default() }
     }
 
-    /// Returns the filters of a session that another process had.
+    /// Returns the filters of a session of the old process.
     pub fn resumed(state: FilterState) -> Self {
         let FilterState { received, sent } = state;
         let mut filters = Filters { received, sent, ..Filters::default() };

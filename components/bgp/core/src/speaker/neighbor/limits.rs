@@ -12,9 +12,9 @@ use sluice_base::Instant;
 pub struct LimitStop {
     /// The family with the bound.
     pub family: FamilyIndex,
-    /// The bound, and the count that exceeded it.
+    /// The bound, and the exceeding count.
     pub reached: LimitReached,
-    /// The time at which the session is opened again; `None` if an operator or another bound must do that.
+    /// The time at which the session is opened again; `None` if only an operator or a changed bound opens the session.
     pub restart_at: Option<Instant>,
 }
 

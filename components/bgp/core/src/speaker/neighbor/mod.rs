@@ -1,4 +1,4 @@
-//! One neighbor: its session, and the state of that session's options.
+//! A neighbor: the session, and the state of the session's options.
 
 pub(super) mod filters;
 pub(super) mod limits;

@@ -24,15 +24,15 @@ use core::net::IpAddr;
 use sluice_base::{Duration, Instant, Provenance, RouterId};
 use smallvec::SmallVec;
 
-/// After this time with nothing but KEEPALIVEs, a neighbor counts as having announced all routes, even without an End-of-RIB marker. Many
-/// speakers send no marker to a router that does not preserve forwarding state.
+/// After this time with KEEPALIVEs only, a neighbor counts as having announced every route, even without an End-of-RIB marker.
+/// Many speakers send no marker to a router that does not preserve forwarding state.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// The longer time for a neighbor that promised End-of-RIB markers: the neighbor may defer the first UPDATE until all of the neighbor's own
+/// The longer time for a neighbor that promised End-of-RIB markers: the neighbor may defer the first UPDATE until its own
 /// neighbors have announced their routes (RFC 4724, section 4.1).
 const QUIET_IN_SPITE_OF_PROMISE: Duration = Duration::from_secs(30);
 
-/// What the routes of a session carry, and where they go.
+/// The carrier of a session's routes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Carrier {
     pub peer: PeerIndex,
@@ -61,7 +61,7 @@ pub(crate) struct Peer {
     pub deadline: Option<Instant>,
     /// The number of the established session.
     pub life: Option<SessionEpoch>,
-    /// Families of which the neighbor has announced all routes in this session.
+    /// Families completely announced by the neighbor in the session.
     pub end_of_rib: ByFamily<bool>,
     /// The arrival of this session's last UPDATE; the session's beginning if no UPDATE arrived.
     pub last_update: Instant,
@@ -72,9 +72,10 @@ pub(crate) struct Peer {
     connections: SmallVec<[(ConnectionId, Endpoints); 2]>,
     /// The policies of the established session that the tables know.
     policies: Option<(PeerImport, PeerExport)>,
-    /// True if routes of the session are missing: a changed import policy may accept them, and the neighbor cannot be asked for them.
+    /// True if routes of the session may be missing: a changed import policy may accept routes not stored, and the neighbor does
+    /// not support a route refresh.
     pub misses_routes: bool,
-    /// The trace that the routes come from; `None` for a neighbor with a session.
+    /// The trace of injected routes; `None` for a neighbor with a session.
     pub injection: Option<Injection>,
     /// The routes that stay while the neighbor restarts.
     pub restart: Restart,
@@ -82,7 +83,8 @@ pub(crate) struct Peer {
     pub filters: Filters,
     /// Route refreshes in both directions.
     pub refreshes: Refreshes,
-    /// The export to the neighbor, which begins when this router has all routes: the router restarts (RFC 4724, section 4.1).
+    /// The deferred export to the neighbor, during the router's restart (RFC 4724, section 4.1) or until the neighbor's filters
+    /// are known.
     pub deferred: Option<Box<PeerExport>>,
     /// The neighbor's bounds on prefixes in this session.
     pub limits: Limits,
@@ -134,7 +136,7 @@ impl Peer {
         !self.connections.is_empty()
     }
 
-    /// This router's addresses on a connection.
+    /// Returns the router's addresses on a connection.
     pub fn endpoints(&self, id: ConnectionId) -> Option<Endpoints> {
         self.connections.iter().find(|(known, _)| *known == id).map(|(_, endpoints)| *endpoints)
     }
@@ -215,8 +217,8 @@ impl Peer {
         }
     }
 
-    /// Returns the time at which the neighbor counts as having announced all routes, if no UPDATE arrives before: at once after End-of-RIB
-    /// markers of all families, otherwise after a time of silence. `None` without a session.
+    /// Returns the time at which the neighbor counts as having announced every route, if no UPDATE arrives before: at once after
+    /// the End-of-RIB markers of every family, otherwise after a time of silence. `None` without a session.
     pub fn announced_all_by(&self) -> Option<Instant> {
         let negotiated = self.session.negotiated()?;
         // Two routers that restart at once would wait for each other.
@@ -238,7 +240,7 @@ impl Peer {
         bindings.import(&self.config, config.local_as, prepended)
     }
 
-    /// Returns the AS that the neighbor knows this router by in a session; `None` for the router's AS.
+    /// Returns the local AS in a session with the neighbor; `None` for the router's AS.
     fn other_as(&self, negotiated: &Negotiated) -> Option<LocalAs> {
         self.session.config().other_as.filter(|other| other.number == negotiated.presented_as)
     }
@@ -312,7 +314,8 @@ impl Peer {
         Some(ChangedPolicies { import, export, needs_refresh })
     }
 
-    /// Describes a session in which changed import policies cannot decide on all routes of the neighbor; `None` for other sessions.
+    /// Describes a session in which changed import policies cannot decide on every route of the neighbor; `None` without the
+    /// problem.
     pub fn without_refresh(&self) -> Option<WithoutRefresh> {
         let negotiated = self.session.negotiated()?;
         let is_concerned = self.misses_routes || !self.config.keep_rejected;
@@ -325,7 +328,7 @@ impl Peer {
         self.session.negotiated().map_or_else(ByFamily::default, |negotiated| self.filters.counts(negotiated))
     }
 
-    /// Returns negotiated families without advertisements to the neighbor: this router has no next hop for these families.
+    /// Returns negotiated families without advertisements to the neighbor, because the router has no next hop for the family.
     pub fn untold(&self) -> Families {
         let agreed = self.session.negotiated().map(|n| n.families).unwrap_or_default();
         self.policies.as_ref().map_or(Families::default(), |(_, outlet)| agreed.without(outlet.families))

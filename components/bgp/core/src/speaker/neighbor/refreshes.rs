@@ -16,7 +16,7 @@ pub(crate) struct Refreshes {
 }
 
 impl Refreshes {
-    /// Ends the refresh of families. Returns those of which there was one.
+    /// Ends the refresh of families. Returns the families with a refresh.
     pub(crate) fn end(&mut self, families: Families) -> Families {
         let ended = self.stale.and(families);
         self.stale = self.stale.without(families);

@@ -49,13 +49,13 @@ struct Offer {
 }
 
 impl Offer {
-    /// Returns the time for which routes of a family stay as long-lived stale ones; zero for none.
+    /// Returns the time for which routes of a family stay as long-lived stale routes; zero if routes do not stay.
     fn long_lived_time(&self, family: FamilyIndex, config: GracefulRestart) -> Duration {
         Duration::from_secs(self.long_lived[family].min(config.long_lived_time).into())
     }
 }
 
-/// The routes that have stayed for as long as they may.
+/// Routes whose time to stay is over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Overdue {
     /// Families whose routes become long-lived stale ones.
@@ -83,7 +83,7 @@ impl Restart {
         Families::of(|family| self.stays[family].is_some())
     }
 
-    /// Returns the families with routes that stay, whether the routes are long-lived stale ones, and until when they stay.
+    /// Returns the families with kept routes: true for long-lived stale routes, and the end of the time to stay.
     pub fn stays(&self) -> ByFamily<Option<RoutesStay>> {
         ByFamily::from_fn(|family| {
             let stay = self.stays[family]?;
@@ -96,8 +96,8 @@ impl Restart {
         self.stays.iter().filter_map(|(_, stay)| stay.map(Stay::until)).min()
     }
 
-    /// Notes the end of a session. Returns the routes that stay: those of families that the neighbor preserves, if the connection was lost
-    /// without a NOTIFICATION, or if both sides keep routes after NOTIFICATIONs.
+    /// Notes the end of a session. Returns the routes to keep: of the families preserved by the neighbor, if the connection was
+    /// lost without a NOTIFICATION, or if both sides keep routes after NOTIFICATIONs.
     pub fn begin(&mut self, now: Instant, config: GracefulRestart, reason: &DownReason) -> Retained {
         let offer = self.offer;
         let is_kept = config.helper
@@ -140,8 +140,8 @@ impl Restart {
         before.without(self.kept())
     }
 
-    /// Returns the families whose routes have stayed for as long as they may in their present state. Routes of a neighbor without a session
-    /// become long-lived stale ones, if the neighbor asked for that.
+    /// Returns the families whose time to stay in the present state is over. Routes of a neighbor without a session become
+    /// long-lived stale, if requested by the neighbor.
     pub fn expire(&mut self, now: Instant, config: GracefulRestart, has_session: bool) -> Overdue {
         let mut overdue = Overdue::default();
         for family in FamilyIndex::all() {
@@ -158,7 +158,7 @@ impl Restart {
         overdue
     }
 
-    /// Takes families from those with routes that stay. Returns those that were among them.
+    /// Removes families from the families with kept routes. Returns the removed families.
     pub fn end(&mut self, families: Families) -> Families {
         let ended = self.kept().and(families);
         ended.iter().for_each(|family| self.stays[family] = None);

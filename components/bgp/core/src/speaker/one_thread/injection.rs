@@ -12,7 +12,7 @@ use sluice_base::Instant;
 use sluice_machine::Outbox;
 
 impl Speaker {
-    /// Begins an injection of the routes of `wanted` in a trace, or configures one that there is already.
+    /// Begins an injection of the routes of `wanted` in a trace, or configures a known injection.
     pub fn begin_injection(
         &mut self,
         now: Instant,

@@ -22,7 +22,7 @@ use sluice_machine::{Budget, Machine, Outbox, Progress};
 #[derive(Default)]
 pub(super) struct Carrier {
     intake: Intake,
-    /// What another process read of a message whose end has not come.
+    /// The beginning of an incomplete message, from another process.
     pending: Vec<u8>,
     /// While its session is up.
     writer: Option<Writer>,
@@ -35,7 +35,7 @@ pub struct Speaker {
     pub(super) control: Control,
     pub(super) tables: Vec<Table>,
     pub(super) carriers: BTreeMap<(IpAddr, ConnectionId), Carrier>,
-    /// What is being read, for each table.
+    /// The batches being read, for each table.
     pub(super) batches: Vec<Batches>,
     /// The table that has the RIB's next turn.
     pub(super) turn: usize,
@@ -133,7 +133,7 @@ impl Speaker {
         }
     }
 
-    /// Gives control an input, and everybody what follows.
+    /// Passes an input to control, and the outputs to their receivers.
     pub(super) fn control(&mut self, now: Instant, input: control::Input, out: &mut Outbox<Output>) {
         let mut control_out = core::mem::take(&mut self.control_out);
         self.control.handle(now, input, &mut control_out);
@@ -255,7 +255,7 @@ impl Speaker {
         more
     }
 
-    /// Returns the obstacle to asking a neighbor for its routes; `None` if there is none.
+    /// Returns the obstacle to a route refresh from a neighbor; `None` without an obstacle.
     pub fn refresh_refusal(&self, address: IpAddr) -> Option<control::RefreshRefusal> {
         self.control.refresh_refusal(address)
     }
@@ -265,8 +265,8 @@ impl Speaker {
         Tables { tables: &self.tables, spread: self.control.spread() }
     }
 
-    /// Returns true if what was announced to the RIB is all there is: every neighbor that is wanted has announced all its routes, or the time
-    /// for that is over, and all next hops are resolved (what waits for that is not announced yet).
+    /// Returns true if the announcements to the RIB are complete: every awaited neighbor has announced every route, or the time
+    /// limit has passed, and every next hop is resolved (routes waiting for a next hop are not announced yet).
     pub fn is_converged(&mut self, now: Instant) -> bool {
         self.control.have_all_announced(now) && self.tables().is_resolved()
     }
@@ -278,7 +278,7 @@ impl Speaker {
         }
     }
 
-    /// Reports to control once that the tables know how all next hops are reached.
+    /// Reports to control once when the tables have the RIB's answers about every next hop.
     fn report_resolved(&mut self, now: Instant, out: &mut Outbox<Output>) {
         if self.awaits_next_hops && self.tables().is_resolved() {
             self.awaits_next_hops = false;

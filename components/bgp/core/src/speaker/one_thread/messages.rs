@@ -18,10 +18,10 @@ use serde::{Deserialize, Serialize};
 use sluice_base::interest::InterestAnswer;
 use sluice_base::{AnyPrefix, Ipv4Prefix, Ipv6Prefix, XidPrefix};
 
-/// What can happen to a router's BGP.
+/// An input of a router's BGP.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Input {
-    /// This is the configuration from now on.
+    /// A new configuration.
     Configure(Config),
     /// A connection that was asked for is there.
     Connected(IpAddr, ConnectionId, Endpoints),
@@ -51,24 +51,24 @@ pub enum Input {
     Redistributed(Vec<Redistributed>),
     /// The operator wants a session closed and opened again, with a message to the other operator (RFC 9003).
     Reset(IpAddr, String),
-    /// The operator wants a neighbor asked for all its routes (RFC 2918).
+    /// The operator requests a route refresh from a neighbor (RFC 2918).
     Refresh(IpAddr),
     /// The operator wants the history of a prefix, or all histories, forgotten by flap damping.
     ClearDamping(Option<AnyPrefix>),
 }
 
-/// What a router's BGP wants done.
+/// An effect requested by a router's BGP.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Output {
     /// Connect to the neighbor by its configuration.
     Connect(IpAddr, ConnectionId),
-    /// Close a connection when what was sent on it is written.
+    /// Close a connection after writing queued messages.
     Close(IpAddr, ConnectionId),
     /// Write a whole message behind what was written before.
     Send(IpAddr, ConnectionId, Vec<u8>),
-    /// There are UPDATEs: call [`Speaker::fill`] when the connection can take them, until it returns that there are no more.
+    /// UPDATEs wait: call [`Speaker::fill`] when the connection has room, until no more UPDATEs are left.
     Transmit(IpAddr, ConnectionId),
-    /// There are routes: call [`Speaker::rib_batch`] until it returns that there are no more.
+    /// Routes wait for the RIB: call [`Speaker::rib_batch`] until no more routes are left.
     RibReady(FamilyIndex),
     /// Notify the RIB whether packets can be sent through a neighbor's address.
     GatewayUsable(IpAddr, bool),
@@ -89,10 +89,10 @@ pub enum Output {
 /// A whole router's state: to be exported when every peer was sent everything.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct RouterState {
-    /// Who the neighbors are, and which sessions are up.
+    /// The neighbors, and the established sessions.
     pub control: SpeakerState,
-    /// All paths.
+    /// The paths.
     pub parts: Vec<TablePart>,
-    /// What was read of messages whose end has not come.
+    /// The beginnings of incomplete messages.
     pub pending: Vec<(IpAddr, ConnectionId, Vec<u8>)>,
 }

@@ -42,7 +42,7 @@ impl Speaker {
 }
 
 impl Speaker {
-    /// Begins a monitor of all tables, in the place of an earlier one of this number.
+    /// Begins a monitor of every table, which replaces an earlier monitor of the same number.
     pub fn begin_monitor(&mut self, id: MonitorId, ribs: MonitoredRibs) {
         self.tables.iter_mut().for_each(|table| table.begin_monitor(id, ribs));
     }

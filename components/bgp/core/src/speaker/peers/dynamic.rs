@@ -1,10 +1,11 @@
 //! Dynamic neighbors: routers that connect from a listen range and are configured by the range's group.
 //!
 //! A neighbor exists from the moment when a connection is accepted, in passive mode, and counts towards the range's limit from then on.
-//! The AS of the neighbor's OPEN is compared with the range's AS numbers before the session answers the OPEN. The neighbor is removed
-//! when the time is over that it may take for its session ([`OPENING`]), or that it may be without a connection (`idle-time`). Until
-//! then it is a neighbor like any other: routes that stay over a graceful restart (RFC 4724) keep the neighbor until the restart
-//! time is over, and a session that ended for a bound on prefixes keeps it until the session may be opened again.
+//! The AS of the neighbor's OPEN is compared with the range's AS numbers before the session answers the OPEN. The neighbor is
+//! removed after the longest time for opening a session ([`OPENING`]), or after the longest time without a connection
+//! (`idle-time`). Until then a dynamic neighbor is like any neighbor: routes kept over a graceful restart (RFC 4724) keep the
+//! neighbor until the end of the restart time, and a session ended by a bound on prefixes keeps the neighbor until the session
+//! may be opened again.
 
 use super::ranges::{Range, RangeView};
 use super::registry::Peers;
@@ -20,7 +21,7 @@ use core::net::IpAddr;
 use sluice_base::{Duration, Instant, IpPrefix};
 use sluice_machine::Outbox;
 
-/// The time that a neighbor may take from its connection until its session is Established. RFC 4271's large hold time of 4 minutes would
+/// The longest time from a neighbor's connection until the session is Established. RFC 4271's large hold time of 4 minutes would
 /// let silent connections fill a range.
 pub const OPENING: Duration = Duration::from_secs(60);
 
@@ -50,8 +51,8 @@ impl Peers {
         stay
     }
 
-    /// Creates a neighbor for an address that connects, if the address is in a range that may have one more neighbor. Does nothing for
-    /// a known neighbor whose time is not over.
+    /// Creates a neighbor for a connecting address in a range with room for a further neighbor. Has no effect for a known
+    /// neighbor before its removal.
     pub fn offer(&mut self, now: Instant, address: IpAddr, out: &mut Outbox<Output>) {
         if let Some(&index) = self.by_address.get(&address) {
             // The end of one session and the connection of the next may come before any timer fires.
@@ -83,8 +84,8 @@ impl Peers {
         self.add(now, config, out);
     }
 
-    /// Compares the AS of a dynamic neighbor's OPEN with the range's AS numbers. A neighbor with an allowed AS is a neighbor of this AS
-    /// from now on; the session refuses every other AS (RFC 4271, section 6.2: Bad Peer AS).
+    /// Compares the AS of a dynamic neighbor's OPEN with the range's AS numbers. The neighbor gets an allowed AS as its
+    /// configured AS; the session refuses an AS not allowed (RFC 4271, section 6.2: Bad Peer AS).
     pub(crate) fn learn_as(&mut self, now: Instant, index: PeerIndex, open: &Open, out: &mut Outbox<Output>) {
         let Some(peer) = self.peers.get_mut(usize::from(index.0)).and_then(|p| p.as_deref_mut()) else {
             return;
@@ -107,8 +108,8 @@ impl Peers {
         }
     }
 
-    /// Sets the time at which a dynamic neighbor is removed. To be called whenever its session, its connections or its stale routes
-    /// have changed.
+    /// Sets the time of a dynamic neighbor's removal. To be called after changes of the session, the connections or the stale
+    /// routes.
     pub(crate) fn settle(&mut self, now: Instant, index: PeerIndex) {
         let Some(peer) = self.peers.get_mut(usize::from(index.0)).and_then(|p| p.as_deref_mut()) else {
             return;

@@ -1,7 +1,7 @@
-//! Outbound route filters by prefix (RFC 5291, RFC 5292): the filters that neighbors send, and those that neighbors are sent.
+//! Outbound route filters by prefix (RFC 5291, RFC 5292): received filters and sent filters.
 //!
-//! A filter of a neighbor is a part of the neighbor's export views, so that a changed filter is a walk that sends what differs. Until the
-//! first ROUTE-REFRESH message, or for [`PATIENCE`], such a neighbor is sent nothing (RFC 5291, section 6).
+//! A neighbor's filter is a part of the neighbor's export views, so a changed filter starts a walk that sends the differences. No
+//! route is sent before the neighbor's first ROUTE-REFRESH message, or for [`PATIENCE`] (RFC 5291, section 6).
 
 use super::registry::Peers;
 use crate::event::PeerEvent;
@@ -99,7 +99,7 @@ impl Peers {
         self.note_deadline(index);
     }
 
-    /// Returns true while this router restarts and has not all routes yet (RFC 4724, section 4.1).
+    /// Returns true while the router restarts and routes are missing (RFC 4724, section 4.1).
     const fn waits_for_routes(&self) -> bool {
         self.defers_export && self.identity.is_restarted
     }
@@ -125,7 +125,7 @@ impl Peers {
         self.note_deadline(index);
     }
 
-    /// Sends a neighbor the filters that the configuration has for it, where it was sent others.
+    /// Sends a neighbor the configured filters, where changed since last sent.
     pub(crate) fn send_filters(&mut self, index: PeerIndex, out: &mut Outbox<Output>) {
         let (codes, policies) = (self.identity.codes, self.bindings.policies.clone());
         let Some(peer) = self.peer_mut(index) else { return };
@@ -159,13 +159,13 @@ impl Peers {
         }
     }
 
-    /// Sends all neighbors the filters that they were not sent.
+    /// Sends every neighbor filters not sent yet.
     pub(crate) fn send_all_filters(&mut self, out: &mut Outbox<Output>) {
         let all: Vec<PeerIndex> = self.by_address.values().copied().collect();
         all.into_iter().for_each(|index| self.send_filters(index, out));
     }
 
-    /// Returns the export with which a neighbor is sent routes now; `None` if this router or the neighbor's filters have to be waited for.
+    /// Returns the export to begin with now; `None` while the router restarts, or while the neighbor's filters are awaited.
     pub(crate) fn opened(&mut self, index: PeerIndex, export: PeerExport) -> Option<Box<PeerExport>> {
         let waits_for_routes = self.waits_for_routes();
         let peer = self.peer_mut(index)?;

@@ -1,4 +1,4 @@
-//! The sessions that another process goes on with.
+//! The sessions that continue in a new process.
 
 use super::registry::Peers;
 use crate::endpoints::Endpoints;
@@ -31,7 +31,7 @@ pub(crate) struct PeerState {
     restart: Restart,
     refreshes: Refreshes,
     stopped: Option<LimitStop>,
-    /// In this session, and in those before.
+    /// In the present session, and in earlier sessions.
     read: [ReaderCounters; 2],
     sent: [Sent; 2],
 }
@@ -106,7 +106,7 @@ impl Peers {
         self.session_outputs(now, index, &mut session_out, out);
     }
 
-    /// Notes that the router sends nothing for a while.
+    /// Prepares a pause of the router.
     pub(crate) fn pause(&mut self, now: Instant, out: &mut Outbox<Output>) {
         self.each_session(now, out, |session, session_out| session.pause(now, session_out));
     }

@@ -1,8 +1,9 @@
 //! Peers without a session, whose routes come from traces ([`crate::injection`]).
 //!
-//! Such a peer has a number, policies and a session's number like a neighbor, so that the tables see no difference. Nothing is
-//! advertised to it, and nobody waits for it. Its own session stays Idle. The peer exists from the beginning of the injection until
-//! the operator ends it, or until a neighbor with the same address is configured.
+//! Such a peer has a number, policies and a session's number like a neighbor, so the tables see no difference. No routes are
+//! advertised to the peer, and the router does not wait for the peer's routes. The peer's session stays Idle. The peer exists
+//! from the beginning of the injection until the operator ends the injection, or until a neighbor with the same address is
+//! configured.
 
 use super::registry::Peers;
 use crate::attributes::ReceiveRules;
@@ -18,7 +19,7 @@ use sluice_base::{Instant, RouterId};
 use sluice_machine::Outbox;
 
 impl Peer {
-    /// Returns the import of injected routes, if the tables know another one.
+    /// Returns the import of injected routes, if changed since sent to the tables.
     pub fn changed_import(&mut self, bindings: &mut Bindings) -> Option<PeerImport> {
         let local_as = self.session.config().local_as;
         let injection = self.injection.as_mut()?;
@@ -39,7 +40,7 @@ impl Peer {
         ReceiveRules { families: self.config.families(), ..self.receive_rules(local) }
     }
 
-    /// Returns the BGP Identifier of a trace's peer, which traces of messages do not have: that of an IPv4 address, or else the highest one.
+    /// Returns a BGP Identifier for a trace's peer, missing in traces of messages: an IPv4 address's, or else the highest.
     fn trace_id(&self) -> RouterId {
         match self.config.address {
             IpAddr::V4(address) => RouterId(address.to_bits()),
@@ -54,7 +55,7 @@ impl Peers {
         self.of(address).is_some_and(|peer| peer.injection.is_some())
     }
 
-    /// Begins an injection, or configures one that there is already. Does nothing if the address is a neighbor's.
+    /// Begins an injection, or configures a known injection. Has no effect for the address of a neighbor.
     pub fn inject(&mut self, now: Instant, config: InjectionConfig, out: &mut Outbox<Output>) {
         let InjectionConfig { neighbor, is_installed } = config;
         let address = neighbor.address;
@@ -116,7 +117,7 @@ impl Peers {
         }
     }
 
-    /// Notes what was read of a trace so far in its present session.
+    /// Notes the reader's counters of a trace's present session.
     pub fn injected(&mut self, address: IpAddr, read: ReaderCounters) {
         if let Some((_, peer)) = self.at(address).filter(|(_, peer)| peer.injection.is_some()) {
             peer.read = read;

@@ -1,4 +1,4 @@
-//! Maximum prefixes: a bound on what a neighbor may announce, and on what policy may accept of it.
+//! Maximum prefixes: bounds on a neighbor's announced prefixes, and on the prefixes accepted by policy.
 //!
 //! Each table counts for itself, and reports a neighbor's counts after each batch, so that a neighbor can have at most one batch a table
 //! above a limit before the limit takes effect.
@@ -98,15 +98,15 @@ impl Peers {
         }
     }
 
-    /// Forgets that a neighbor's session ended for a bound: the operator ends or begins it.
+    /// Forgets the end of a neighbor's session for a bound, when the operator ends or begins the session.
     pub(crate) fn forget_stop(&mut self, index: PeerIndex) {
         if let Some(peer) = self.peer_mut(index) {
             peer.limits.stopped = None;
         }
     }
 
-    /// Opens a neighbor's session again if it ended for a bound: the time has come, the operator wants it, or the bounds changed. Returns
-    /// true if it had ended so.
+    /// Opens a neighbor's session again after an end for a bound: at the due time, at the operator's request, or after a change
+    /// of bounds. Returns true if the session had ended for a bound.
     pub fn open_limited(&mut self, now: Instant, index: PeerIndex, out: &mut Outbox<Output>) -> bool {
         let Some(peer) = self.peer_mut(index) else { return false };
         let was_stopped = peer.limits.stopped.take().is_some();

@@ -1,4 +1,4 @@
-//! All neighbors, and the orders to the tables that follow from their sessions.
+//! The neighbors, and the orders to the tables that follow from sessions.
 
 pub(super) mod dynamic;
 mod filters;

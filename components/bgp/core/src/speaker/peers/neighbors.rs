@@ -1,4 +1,4 @@
-//! The neighbors that are configured, or connect from a listen range: they come, change and go, and nobody else notices.
+//! Configured neighbors, and neighbors of listen ranges: additions, changes and removals, without an effect on further neighbors.
 
 use super::registry::Peers;
 use crate::event::{PeerEvent, WithoutRefresh};
@@ -21,8 +21,8 @@ use sluice_base::Instant;
 use sluice_machine::Outbox;
 
 impl Peers {
-    /// Configures these neighbors, and no others, with these listen ranges and policies. Neighbors of ranges stay as far as the ranges
-    /// still take them; others have to connect first.
+    /// Configures exactly the given neighbors, listen ranges and policies. Neighbors of ranges stay if still admitted by a range;
+    /// new neighbors of ranges have to connect first.
     pub fn configure(
         &mut self,
         now: Instant,
@@ -64,8 +64,8 @@ impl Peers {
         self.send_all_filters(out);
     }
 
-    /// Gives the tables the policies of neighbors whose sessions are up, where the tables know others. Neighbors whose rejected routes
-    /// are not stored are asked for their routes.
+    /// Gives the tables changed policies of neighbors with an established session. Neighbors whose rejected routes are not stored
+    /// are asked for a route refresh.
     pub(crate) fn set_policies(&mut self, out: &mut Outbox<Output>) {
         let (mut changed, mut unstored) = (Vec::new(), Vec::new());
         for &peer in self.by_address.values() {
@@ -97,7 +97,7 @@ impl Peers {
         }
     }
 
-    /// A free peer number: one that no shard has routes of any more, or a new one.
+    /// Returns a free peer number: a number without routes in any shard, or a new number.
     fn free_index(&mut self) -> PeerIndex {
         self.free.pop_first().unwrap_or_else(|| {
             self.peers.push(None);
@@ -105,7 +105,7 @@ impl Peers {
         })
     }
 
-    /// The most neighbors: their numbers are below [`PeerIndex::END`], with some to spare for neighbors that are being forgotten.
+    /// The most neighbors: numbers are below [`PeerIndex::END`], with some to spare for neighbors under removal.
     pub const MOST_NEIGHBORS: usize = 49_000;
 
     /// Returns true if there may be one more neighbor.
@@ -129,7 +129,7 @@ impl Peers {
         }
     }
 
-    /// Gives a neighbor another configuration. Returns true if the neighbor's bounds are others.
+    /// Gives a neighbor a new configuration. Returns true if the neighbor's bounds changed.
     fn reconfigure(
         &mut self,
         now: Instant,

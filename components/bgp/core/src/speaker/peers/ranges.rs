@@ -1,4 +1,4 @@
-//! The listen ranges with their counts and their rate of new neighbors.
+//! The listen ranges with counts and the rate of new neighbors.
 
 use crate::event::RangeRefusal;
 use crate::speaker::config::ListenRange;
@@ -7,7 +7,7 @@ use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use sluice_base::{Duration, Instant, IpPrefix};
 
-/// The neighbors that a range admits in a second, once it has admitted as many as its limit at once.
+/// The neighbors admitted to a range in a second, after a first burst up to the range's limit.
 pub const RATE: u64 = 50;
 
 /// The least time between two reports of a range about the same kind of refusal; further refusals are counted.
@@ -18,11 +18,11 @@ const REPORT: Duration = Duration::from_secs(60);
 pub struct RangeCounters {
     /// Neighbors that came.
     pub joined: u64,
-    /// Connections that were refused because the range, or the router, has as many neighbors as it may.
+    /// Connections refused because the range, or the router, is at the limit of neighbors.
     pub refused_for_limit: u64,
-    /// Connections that were refused because neighbors came faster than the range admits them.
+    /// Connections refused because of the rate of new neighbors.
     pub refused_for_rate: u64,
-    /// OPEN messages that were refused because the range does not allow their AS.
+    /// OPEN messages refused because of an AS not allowed in the range.
     pub refused_for_as: u64,
 }
 
@@ -58,7 +58,7 @@ impl Range {
         Range { config, neighbors: 0, counters, room, since: now, reported: [None; 3] }
     }
 
-    /// Returns true if one more neighbor may come now, as far as the rate is concerned, and counts that neighbor.
+    /// Returns true if the rate allows a further neighbor now, and counts the neighbor.
     pub(super) fn take(&mut self, now: Instant) -> bool {
         let passed = now.saturating_since(self.since).as_millis();
         let filled = u64::try_from(passed).unwrap_or(u64::MAX).saturating_mul(RATE);

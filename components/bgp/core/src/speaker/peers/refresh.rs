@@ -1,8 +1,8 @@
-//! Route refresh: requests for all routes (RFC 2918), and the marks of their beginning and end (RFC 7313).
+//! Route refresh: requests for the routes of a family (RFC 2918), and the marks of beginning and end (RFC 7313).
 //!
-//! A neighbor that marks the beginning of a refresh announces all its routes again. The routes of before become stale, and those that are
-//! still stale at the mark of the end are removed, as are routes that a neighbor does not announce again after its restart. The time for
-//! that is bounded by the neighbor's `graceful-restart stale-time`.
+//! A neighbor that marks the beginning of a refresh announces every route again. The earlier routes become stale, and routes
+//! still stale at the mark of the end are removed, like routes not announced again after a restart. The neighbor's
+//! `graceful-restart stale-time` bounds the time of a refresh.
 
 use super::registry::Peers;
 use crate::event::{PeerEvent, RefreshIgnored};
@@ -66,8 +66,8 @@ impl Peers {
         }
     }
 
-    /// The neighbor begins to announce all its routes of a family again. During a refresh another beginning only gives the neighbor more
-    /// time: routes that came since the first one are not stale.
+    /// Begins a neighbor's refresh of a family's routes. During a refresh a further beginning only gives the neighbor more time:
+    /// routes received since the first beginning are not stale.
     fn begin_refresh(
         &mut self,
         now: Instant,
@@ -104,7 +104,7 @@ impl Peers {
         out.push(event(address, PeerEvent::RefreshTookTooLong(late)));
     }
 
-    /// Asks a neighbor for all its routes (RFC 2918). Returns false if the neighbor cannot be asked.
+    /// Asks a neighbor for a route refresh (RFC 2918). Returns false if the neighbor cannot be asked.
     pub fn ask_for_refresh(&mut self, index: PeerIndex, out: &mut Outbox<Output>) -> bool {
         let codes = self.identity.codes;
         let Some(peer) = self.peer_mut(index) else { return false };

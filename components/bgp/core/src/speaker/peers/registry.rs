@@ -30,13 +30,13 @@ pub(crate) struct Peers {
     pub last_up: Instant,
     /// The numbers of peers whose routes tables have yet to forget: the session, and the number of such tables.
     pub(crate) leaving: BTreeMap<PeerIndex, (SessionEpoch, usize)>,
-    /// Numbers of peers that are no longer configured and whose routes all tables have forgotten.
+    /// Numbers of removed peers without routes in any table.
     pub free: BTreeSet<PeerIndex>,
-    /// The next deadline of each session that has one, earliest first.
+    /// The next deadlines of sessions, earliest first.
     pub(super) deadlines: BTreeSet<(Instant, PeerIndex)>,
     /// The policies of neighbors.
     pub bindings: Bindings,
-    /// True until all neighbors have announced all their routes.
+    /// True until every neighbor has announced every route.
     pub defers_export: bool,
     /// The ends of intervals between advertisements.
     pub releases: Releases,
@@ -75,7 +75,7 @@ impl Peers {
         Some((index, self.peer_mut(index)?))
     }
 
-    /// Returns true if all routes of a peer are forgotten, so that its number may be given to another.
+    /// Returns true if every route of a peer is forgotten, so the number may be reused.
     pub fn is_clean(&self, peer: PeerIndex) -> bool {
         !self.leaving.contains_key(&peer)
     }
@@ -93,7 +93,7 @@ impl Peers {
         address
     }
 
-    /// Marks a peer as no longer configured: its number is free as soon as all tables have forgotten its routes.
+    /// Marks a peer as no longer configured: the number is free as soon as every table has forgotten the peer's routes.
     pub fn retire(&mut self, index: PeerIndex) {
         if let Some(peer) = self.peer_mut(index) {
             peer.retired = true;
@@ -108,7 +108,7 @@ impl Peers {
         }
     }
 
-    /// Keeps a session's next deadline among those of all. To be called whenever the session has done something.
+    /// Updates a session's next deadline. To be called after each change of the session.
     pub fn note_deadline(&mut self, index: PeerIndex) {
         let Some(peer) = self.peers.get_mut(usize::from(index.0)).and_then(|p| p.as_deref_mut()) else {
             return;

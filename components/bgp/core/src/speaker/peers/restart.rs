@@ -12,14 +12,14 @@ use sluice_base::Instant;
 use sluice_machine::Outbox;
 
 impl Peers {
-    /// Begins to advertise to neighbors that have waited for this router's restart.
+    /// Begins to advertise to neighbors deferred by the router's restart.
     pub fn end_deferral(&mut self, out: &mut Outbox<Output>) {
         self.defers_export = false;
         let all: Vec<PeerIndex> = self.by_address.values().copied().collect();
         all.into_iter().for_each(|index| self.open_deferred(index, out));
     }
 
-    /// Removes routes that stayed while a neighbor restarts, or makes them long-lived stale ones: the time for the restart is over.
+    /// Removes routes kept for a neighbor's restart, or makes the routes long-lived stale, at the end of the restart time.
     pub(super) fn end_restart(&mut self, now: Instant, index: PeerIndex, out: &mut Outbox<Output>) {
         let Some(peer) = self.peer_mut(index) else { return };
         let has_session = peer.session.established().is_some();

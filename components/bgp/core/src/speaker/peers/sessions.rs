@@ -1,4 +1,4 @@
-//! Neighbors and their sessions, and what the tables are notified of them.
+//! Neighbors and their sessions, and the resulting orders to the tables.
 
 use super::registry::Peers;
 use crate::event::PeerEvent;

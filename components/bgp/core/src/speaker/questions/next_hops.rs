@@ -1,11 +1,11 @@
-//! The questions of all shards to the RIB about next hops of one family.
+//! The shards' questions to the RIB about next hops of a family.
 //!
-//! Each shard asks about the next hops of its own paths and releases answers without use. A shard is one family's part of one table;
-//! several families may have next hops of one family. The RIB receives a question once, and the release of an answer when the last
-//! shard has released it. A shard that asks about a known address gets the answer at once.
+//! Each shard asks about the next hops of its own paths and releases answers without use. A shard is a family's part of a table;
+//! several families may have next hops of the same family. The RIB receives a question once, and the release of an answer when
+//! the last shard has released it. A shard that asks about a known address gets the answer at once.
 //!
-//! Tables may run on other threads, so that questions and answers may cross. Answers are therefore numbered, and each question carries the
-//! number of the newest answer that the shard had seen: a question from before an answer is not about that answer.
+//! Tables may run on further threads, so questions and answers may cross. Answers are therefore numbered, and each question
+//! carries the number of the newest answer seen by the shard: an older question is not about the answer.
 
 use crate::family::{ByFamily, FamilyIndex};
 use crate::shard::Interest;
@@ -36,7 +36,7 @@ pub(crate) enum Reply<P: Prefix> {
     Table(Versioned<P>),
 }
 
-/// Questions that wait for answers, and answers that hold.
+/// Open questions, and valid answers.
 pub(crate) struct Questions<P: Prefix> {
     asked: BTreeSet<P::Addr>,
     held: BTreeMap<P, Held<P>>,

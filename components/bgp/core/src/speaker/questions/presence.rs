@@ -1,7 +1,7 @@
 //! The RIB's answers about the presence of routes: for `route-present` in policies, and for networks on condition.
 //!
-//! The RIB is asked about every prefix that a policy in use or a statement names, and reports changes. A question without an answer counts
-//! as absent. A RIB that ends leaves the last known answers, so that the end of the RIB changes no advertisement.
+//! The RIB is asked about every prefix named by a policy in use or by a statement, and reports changes. A prefix without an
+//! answer counts as absent. After the RIB's end the last known answers stay in force, so the RIB's end changes no advertisement.
 
 use crate::policy::Policies;
 use crate::speaker::config::{Config, NeighborConfig};
@@ -22,7 +22,7 @@ pub(crate) struct Presences {
 }
 
 impl Presences {
-    /// Asks the RIB about everything that a configuration needs, and nothing else. To be called before policies are bound.
+    /// Asks the RIB about exactly the prefixes needed by a configuration. To be called before policies are bound.
     pub fn configure(&mut self, config: &Config, out: &mut Outbox<Output>) {
         let wanted = config.presence_questions();
         let new: Vec<PresenceQuestion> = wanted.difference(&self.asked).copied().collect();
@@ -44,7 +44,7 @@ impl Presences {
         }
     }
 
-    /// Takes answers. Returns true if one is another than before.
+    /// Takes answers. Returns true if an answer changed.
     pub fn learn(&mut self, answers: Vec<(PresenceQuestion, bool)>) -> bool {
         let before = self.present.clone();
         for (question, is_present) in answers {
@@ -58,7 +58,7 @@ impl Presences {
         self.present != before
     }
 
-    /// Iterates over the prefixes to which the RIB has routes, of those that policies ask for.
+    /// Iterates over the prefixes in conditions of policies to which the RIB has routes.
     pub fn prefixes(&self) -> impl Iterator<Item = IpPrefix> + '_ {
         let all = self.present.iter().filter(|question| question.scope == PresenceScope::All);
         all.map(|question| question.prefix)

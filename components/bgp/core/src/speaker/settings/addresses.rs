@@ -1,5 +1,5 @@
-//! Addresses in the configuration beside those of this router: neighbors that are this router itself, which are refused, and local addresses
-//! that this router does not have at present, which are remarked.
+//! The router's addresses and the configuration: neighbors with an address of the router, which are refused, and local addresses
+//! that the router lacks at present, which are remarked.
 
 use super::error::{Owner, SettingsError};
 use super::statements::Settings;
@@ -18,8 +18,8 @@ fn own(interfaces: &InterfaceTable) -> BTreeSet<IpAddr> {
 }
 
 impl Settings {
-    /// Returns the refusal of a neighbor whose address an interface of this router has; `None` if there is no such neighbor. Neighbors of
-    /// `before` are accepted: an interface may have got their address later.
+    /// Returns the refusal of a neighbor with the address of one of the router's interfaces; `None` without such a neighbor.
+    /// Neighbors of `before` are accepted: an interface may have got the address later.
     pub fn itself(&self, before: &Config, interfaces: &InterfaceTable) -> Option<SettingsError> {
         let own = own(interfaces);
         let known: BTreeSet<IpAddr> = before.neighbors.iter().map(|neighbor| neighbor.address).collect();
@@ -31,8 +31,8 @@ impl Settings {
 }
 
 impl Config {
-    /// Returns remarks on local addresses that no interface of this router has, those of monitoring stations among them. Without known
-    /// interfaces there are none.
+    /// Returns remarks on local addresses missing on the router's interfaces, including those of monitoring stations; empty
+    /// without known interfaces.
     pub fn address_remarks(&self, stations: &[StationSettings], interfaces: &InterfaceTable) -> Vec<String> {
         let own = own(interfaces);
         if own.is_empty() {

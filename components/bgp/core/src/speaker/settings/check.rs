@@ -13,14 +13,14 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use sluice_base::{AnyPrefix, IpPrefix};
 use sluice_policy::program::NextHop;
 
-/// Returns true if a neighbor is this router itself, as far as the configuration shows it.
+/// Returns true if a neighbor is the router itself, as far as visible in the configuration.
 fn is_of_this_router(neighbor: &NeighborConfig) -> bool {
     let loopback = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
     loopback.contains(&neighbor.address) || neighbor.local_address == Some(neighbor.address)
 }
 
 impl Settings {
-    /// Checks values that depend on each other.
+    /// Checks dependent values.
     ///
     /// # Errors
     /// Two values contradict each other.

@@ -30,12 +30,12 @@ impl Settings {
         })
     }
 
-    /// Returns true if neighbors are notified that this router may restart.
+    /// Returns true if neighbors are notified of graceful restart (RFC 4724).
     pub const fn announces_restarts(&self) -> bool {
         self.graceful_restart.restart_time.is_some()
     }
 
-    /// Returns true if neighbors are notified that this router restarts: the RIB has kept routes of the process before.
+    /// Returns true if neighbors are notified of a restart: the RIB has kept routes of the previous process.
     pub const fn is_restarted(&self, kept_routes: u32) -> bool {
         self.announces_restarts() && kept_routes > 0
     }
@@ -48,7 +48,7 @@ impl Settings {
         FamilyCodes::DEFAULT.with_xid(code)
     }
 
-    /// Returns the identity of a process with these settings; the other parts are the process's own.
+    /// Returns the identity of a process with the settings; the arguments are the process's own parts.
     pub fn identity(&self, seed: u64, tables: u16, source: u16) -> Identity {
         Identity {
             local_as: self.local_as,

@@ -7,7 +7,7 @@ use core::net::IpAddr;
 use sluice_base::{Asn, IpPrefix};
 use sluice_policy::{NameError, PolicyError};
 
-/// The statement that has a neighbor's statements, or gives them to neighbors.
+/// The owner of a neighbor's statements: a neighbor, or a listen range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Owner {
     /// A neighbor.
@@ -25,7 +25,7 @@ impl Display for Owner {
     }
 }
 
-/// Two values of a configuration that contradict each other.
+/// A contradiction between values of a configuration.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SettingsError {
     /// The BGP Identifier is 0.0.0.0 (RFC 6286, section 2.1).
@@ -34,8 +34,8 @@ pub enum SettingsError {
     LocalAddress(Owner),
     /// A neighbor is this router itself.
     Itself(Owner),
-    /// An internal neighbor has a statement for external ones, or an external one a statement for internal ones: the statement, and
-    /// true if it is for external ones.
+    /// An internal neighbor has a statement for external neighbors, or an external neighbor a statement for internal neighbors:
+    /// the statement, and true for a statement for external neighbors.
     Side(Owner, &'static str, bool),
     /// The cluster is 0.0.0.0.
     NoCluster,
@@ -45,21 +45,21 @@ pub enum SettingsError {
     NoXidNextHop(Owner),
     /// The SendHoldTime of a neighbor is not above its hold time (RFC 9687, section 6), in seconds.
     SendHoldTime(Owner, u16),
-    /// The AS that a neighbor knows this router by is the neighbor's own, or the router's.
+    /// The local AS for a neighbor equals the neighbor's AS, or the router's.
     LocalAs(Owner, Asn),
-    /// A neighbor has no AS, of its own or of its group.
+    /// Neither a neighbor nor the neighbor's group has an AS.
     NoAs(Owner),
-    /// A neighbor names a group that does not exist; the text names those that do.
+    /// A neighbor names an unknown group; the text names the known groups.
     NoGroup(Owner, String),
     /// A prefix is to be originated in any case, and under a condition.
     TwoNetworks(IpPrefix),
-    /// A neighbor or a group is to be sent a prefix list that does not exist; the text names those that do.
+    /// A neighbor or a group names an unknown prefix list to send; the text names the known lists.
     NoList(String, String),
     /// Two listen ranges are of this prefix.
     TwoRanges(IpPrefix),
-    /// A listen range allows this router's AS among other AS numbers.
+    /// A listen range allows the router's AS and further AS numbers.
     MixedAs(IpPrefix, Asn),
-    /// A neighbor or a listen range has no password, and is inside a listen range that has one.
+    /// A neighbor or a listen range without a password is inside a listen range with a password.
     NoPassword(Owner, IpPrefix),
     /// The reuse threshold of flap damping is not below the suppress threshold. The text is the statement with the parameters.
     ReuseThreshold(String, DampingRules),
@@ -72,7 +72,7 @@ pub enum SettingsError {
     StationAddress(String),
     /// A policy is not valid.
     Policy(PolicyError),
-    /// A statement names a policy that does not exist, or that only policies can use: the statement, and the reason.
+    /// A statement names an unknown policy, or a policy for use by policies only: the statement, and the reason.
     NoPolicy(String, NameError),
     /// A policy for routes from a neighbor makes this router the next hop: the statement, and the policy.
     OwnNextHop(String, String),

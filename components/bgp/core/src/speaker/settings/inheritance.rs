@@ -1,4 +1,4 @@
-//! Peer groups: statements of a group hold for its neighbors where a neighbor has none of its own.
+//! Peer groups: a statement of a group holds for the group's neighbors without the statement.
 //!
 //! The configuration has statements as written, without defaults ([`Statements`]). Inheritance joins a neighbor's statements with
 //! the group's, and [`Statements::config`] fills in the defaults at last.
@@ -57,7 +57,7 @@ macro_rules! statements {
         }
 
         impl Statements {
-            /// Returns these statements, and others where these are absent.
+            /// Returns the statements, with absent statements from `from`.
             pub fn inherit(self, from: &Statements) -> Statements {
                 Statements {
                     peer_as: self.peer_as.or(from.peer_as),

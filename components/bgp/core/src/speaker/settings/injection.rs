@@ -10,8 +10,8 @@ use core::net::IpAddr;
 use sluice_base::Asn;
 
 impl Settings {
-    /// Returns the source of injected routes with this address, by the statements of a group. The AS is `peer_as`, or else the group's.
-    /// Without a group, all routes are accepted unchanged, and the AS path need not begin with the AS.
+    /// Returns the source of injected routes with this address, by the statements of a group. The AS is `peer_as`, or else the
+    /// group's. Without a group, every route is accepted unchanged, and the AS path need not begin with the AS.
     ///
     /// # Errors
     /// There is no such group, or no AS, or statements of the group contradict each other.

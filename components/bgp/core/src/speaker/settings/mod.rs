@@ -1,4 +1,4 @@
-//! BGP's whole configuration, as `bgp.yang` describes it: statements, their checks, and the configuration that follows from them.
+//! BGP's whole configuration, described by `bgp.yang`: statements, checks, and the resulting configuration.
 
 mod addresses;
 mod check;

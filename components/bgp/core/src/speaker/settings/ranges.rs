@@ -1,4 +1,4 @@
-//! Listen ranges: the configuration that follows from their statements, and their checks.
+//! Listen ranges: the configuration from the statements, and the checks.
 
 use super::error::{Owner, SettingsError};
 use super::inheritance::{Neighbor, Statements};
@@ -22,7 +22,7 @@ impl Settings {
         Some(ListenRange { prefix, peer_as, limit, idle_time, template })
     }
 
-    /// Checks the listen ranges: the values of each one, and those of ranges and neighbors whose addresses overlap.
+    /// Checks the listen ranges: the values of each range, and of ranges and neighbors with overlapping addresses.
     pub(crate) fn check_ranges(&self) -> Result<(), SettingsError> {
         let mut ranges = Vec::new();
         for statement in &self.listen_range {

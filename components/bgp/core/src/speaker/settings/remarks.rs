@@ -96,8 +96,8 @@ impl Config {
         all.into_iter().map(text).collect()
     }
 
-    /// Returns remarks on policies of neighbors with IPv4 and IPv6, whose next hop is an address of one of both: such an action leaves
-    /// the routes of the other family as they are.
+    /// Returns remarks on policies of neighbors with IPv4 and IPv6, if the policy's next hop is an address of a single family:
+    /// routes of the second family keep their next hops.
     fn remarks_on_next_hops(&self) -> BTreeSet<String> {
         let mut all: BTreeMap<(&str, &str, IpAddr, &str), About> = BTreeMap::new();
         for neighbor in &self.neighbors {
@@ -131,8 +131,8 @@ fn bound(program: &Program, config: &NeighborConfig, family: FamilyIndex) -> Pro
     })
 }
 
-/// Returns the name of a policy, the family whose routes it leaves as they are, and the address of the other family that it has as the next
-/// hop; `None` if it has an address of each family or of none, or if the neighbor has one of the families only.
+/// Returns the name of a policy, the family whose routes keep their next hops, and the policy's next hop of the second family;
+/// `None` if the policy has next hops of both families or of neither, or if the neighbor has only one family.
 fn untouched<'a>(
     policies: &Policies,
     name: &'a str,

@@ -12,8 +12,8 @@ use core::net::Ipv4Addr;
 use serde::{Deserialize, Deserializer};
 use sluice_base::{AnyPrefix, Asn, IpPrefix, PrefixError, RouterId};
 
-/// The configuration of a BGP process. It is read from the configuration tree by field names; the schema has validated the values one
-/// by one, [`Settings::check`] validates those that depend on each other.
+/// The configuration of a BGP process. The settings are read from the configuration tree by field names. The schema has validated
+/// each value; [`Settings::check`] validates dependent values.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Settings {
@@ -22,12 +22,12 @@ pub struct Settings {
     /// The router's BGP Identifier.
     #[serde(deserialize_with = "router_id")]
     pub router_id: RouterId,
-    /// The number of threads that carry routes; `None` for as many as the machine has processors.
+    /// The number of threads for routes; `None` for as many as the machine has processors.
     pub threads: Option<u16>,
     /// The way in which tasks find their threads.
     #[serde(default)]
     pub scheduling: Scheduling,
-    /// True if all neighbors are notified that announced routes are about to be withdrawn (RFC 8326).
+    /// True if neighbors are notified of the coming withdrawal of announced routes (RFC 8326).
     #[serde(default)]
     pub(super) graceful_shutdown: bool,
     /// The restart of this router.
@@ -42,16 +42,16 @@ pub struct Settings {
     /// True if routes of clients are reflected to clients.
     #[serde(default)]
     pub(super) client_to_client_reflection: Option<bool>,
-    /// The decision on routes on which no policy decides, for neighbors without one of their own.
+    /// The decision on routes without a deciding policy, for neighbors without their own default policy.
     #[serde(default)]
     pub(super) default_policy: Option<DefaultPolicy>,
     /// The numbers of the family of XIDs on the wire.
     #[serde(default)]
     pub(super) xid_family: XidFamily,
-    /// Prefixes that this router originates.
+    /// Originated prefixes.
     #[serde(default, deserialize_with = "networks")]
     pub(super) network: Vec<AnyPrefix>,
-    /// Prefixes that this router originates as long as the RIB has a route of another origin than BGP.
+    /// Prefixes originated while the RIB has a route of an origin other than BGP.
     #[serde(default, deserialize_with = "subnets")]
     pub(super) network_while_present: Vec<IpPrefix>,
     /// The names of the policies for the networks.
@@ -60,10 +60,10 @@ pub struct Settings {
     /// The shared subtree `policy`.
     #[serde(default)]
     pub(super) policy: Policies,
-    /// Origins of routes at the RIB that this router originates in BGP.
+    /// Redistributed origins of routes at the RIB.
     #[serde(default)]
     pub redistribute: Vec<Redistribute>,
-    /// Aggregates that this router originates.
+    /// Originated aggregates.
     #[serde(default)]
     pub(super) aggregate: Vec<AggregateConfig>,
     /// The names of the policies for the aggregates.

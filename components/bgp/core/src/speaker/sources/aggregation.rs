@@ -1,8 +1,8 @@
-//! Aggregates that this router originates: control's part.
+//! Originated aggregates: control's part.
 //!
-//! Tables add up the contributors that they have ([`crate::shard::Aggregate`]) and report that a sum changed. [`REST`] after the first
-//! change control asks all tables, and when all have answered originates what the sums of all tables amount to. Changes within that time
-//! are one change of the aggregate, so that contributors that come and go cost neighbors at most one UPDATE in that time.
+//! Tables add up their contributors ([`crate::shard::Aggregate`]) and report changed sums. [`REST`] after the first change
+//! control asks the tables, and after the last answer originates aggregates by the total. Changes within this time are a single
+//! change of the aggregate, so flapping contributors cost neighbors at most one UPDATE in this time.
 
 use super::originator::Parts;
 use crate::aggregate::{AggregateAttributes, Contributors};
@@ -64,7 +64,7 @@ impl Aggregation {
 }
 
 impl Aggregation {
-    /// Configures aggregates: those that are not configured any more are withdrawn.
+    /// Configures aggregates, and withdraws removed aggregates.
     pub fn configure(&mut self, config: Vec<AggregateConfig>, policy: Vec<String>, parts: &mut Parts<'_>) {
         let is_new = self.config.is_empty() && !config.is_empty();
         if is_new || self.policy != policy || !policy.is_empty() {
@@ -119,7 +119,7 @@ impl Aggregation {
         self.ask_at.get_or_insert(now + REST);
     }
 
-    /// Asks the tables for contributors that changed, if it is time.
+    /// Asks the tables for changed contributors, when due.
     pub fn ask_for_contributors(&mut self, now: Instant, tables: usize, out: &mut Outbox<Output>) {
         if self.ask_at.take_if(|at| *at <= now).is_some() {
             self.unanswered = tables;
@@ -170,7 +170,7 @@ impl Aggregation {
         parts.originate(PeerIndex::AGGREGATE, prefix, attributes.map(OwnRoute::aggregate));
     }
 
-    /// Originates what another process originated, until the tables of this one have added up contributors.
+    /// Originates the old process's aggregates, until the tables have added up contributors.
     pub fn import(&mut self, originated: Vec<(AnyPrefix, AggregateAttributes)>, parts: &mut Parts<'_>) {
         for (prefix, attributes) in originated {
             self.originate(prefix, Some(attributes), parts);

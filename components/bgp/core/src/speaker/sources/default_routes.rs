@@ -1,7 +1,8 @@
-//! The default routes that neighbors are sent whether or not the router has one.
+//! The default routes for neighbors, sent even if the router has no default route.
 //!
-//! A default route is a path of a source of the router's own, and shared by all neighbors. It takes no part in the decision, so that neither the
-//! RIB nor other neighbors receive it; the export views of neighbors with `default-originate` prefer it to the best path.
+//! A default route is a path of a source of the router's own, shared by neighbors. The path has no part in the decision, so
+//! neither the RIB nor further neighbors receive the path; the export views of neighbors with `default-originate` prefer the path
+//! to the best path.
 
 use super::originator::Parts;
 use crate::shard::{OwnRoute, PeerIndex};

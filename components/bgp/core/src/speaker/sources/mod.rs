@@ -1,4 +1,4 @@
-//! Routes that this router originates: networks, redistributed routes, aggregates, default routes of neighbors.
+//! Originated routes: networks, redistributed routes, aggregates, default routes for neighbors.
 
 pub(super) mod aggregation;
 pub(super) mod default_routes;

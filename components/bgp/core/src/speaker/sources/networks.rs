@@ -1,4 +1,4 @@
-//! Networks that this router originates, always or while the RIB has a route.
+//! Networks, originated always or while the RIB has a route.
 
 use super::originator::Parts;
 use crate::policy::vocabulary;
@@ -9,12 +9,12 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use sluice_base::{AnyPrefix, IpPrefix};
 
-/// The configured networks, and those that the tables originate.
+/// The configured networks, and the networks originated by tables.
 #[derive(Debug, Default)]
 pub(crate) struct Networks {
     /// The networks that are always originated.
     pub always: BTreeSet<AnyPrefix>,
-    /// The networks that are originated while the RIB has a route to them.
+    /// The networks originated while the RIB has a route to the prefix.
     pub while_present: BTreeSet<IpPrefix>,
     /// The names of the policies for the networks.
     pub policy: Vec<String>,

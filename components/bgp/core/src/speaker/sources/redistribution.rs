@@ -1,9 +1,9 @@
-//! Redistribution into BGP: the selected routes of other origins at the RIB, which this router originates.
+//! Redistribution into BGP: the origination of the RIB's selected routes of further origins.
 //!
-//! Each origin is a source of the router's own, with policies of its own. The RIB selects one route a prefix, so that at most one origin has
-//! a prefix here. BGP's own routes never arrive: their origin
-//! cannot be configured. Routes that BGP gave to another protocol can come back under that protocol's name; such routes
-//! carry [`EXTERNAL_TAG`] and are not originated, because BGP would otherwise announce the routes of others as its own.
+//! Each origin is a source of the router's own, with policies of its own. The RIB selects a single route for a prefix, so at most
+//! one origin has a prefix here. BGP's own routes never arrive: their origin cannot be configured. Routes that BGP gave to
+//! another protocol can come back under that protocol's name; such routes carry [`EXTERNAL_TAG`] and are not originated, because
+//! BGP would otherwise announce neighbors' routes as its own.
 
 use super::originator::Parts;
 use crate::shard::{OwnRoute, PeerIndex};
@@ -34,7 +34,7 @@ impl RedistributedRoutes {
         self.sources.get(origin).copied()
     }
 
-    /// Returns the lowest number that no origin has; `None` if there are too many origins.
+    /// Returns the lowest free number of a source; `None` with too many origins.
     fn free_source(&self) -> Option<PeerIndex> {
         let mut numbers = (1..PeerIndex::DEFAULT.0).map(PeerIndex);
         numbers.find(|number| !self.sources.values().any(|used| used == number))
@@ -53,7 +53,7 @@ impl RedistributedRoutes {
         self.routes.keys().copied()
     }
 
-    /// Configures redistribution: origins that are not configured any more lose their routes.
+    /// Configures redistribution, and withdraws the routes of removed origins.
     pub fn configure(&mut self, config: Vec<Redistribute>, parts: &mut Parts<'_>) {
         let is_configured = |origin: &String| config.iter().any(|entry| entry.origin == *origin);
         let known: Vec<String> = self.sources.keys().cloned().collect();

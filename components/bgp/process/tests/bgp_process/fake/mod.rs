@@ -1,4 +1,4 @@
-//! What BGP's process meets in a test: a scripted FEA, a scripted RIB, and neighbors on real sockets.
+//! The surroundings of BGP's process in a test: a scripted FEA, a scripted RIB, and neighbors on real sockets.
 
 mod rib_calls;
 
@@ -51,7 +51,7 @@ impl FakeFea {
         fea::OpenReply { socket: self.opened.get(), token }
     }
 
-    /// Hands descriptors to those who have a token.
+    /// Hands descriptors to owners of a token.
     pub async fn serve(self: Rc<Self>, run_dir: std::path::PathBuf) {
         let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::SEQPACKET, None).unwrap();
         let address = sluice_process::descriptor::socket_path(&run_dir);
@@ -192,11 +192,11 @@ impl fea::Interfaces for Served<FakeFea> {
 #[derive(Default)]
 pub struct FakeRib {
     pub routes: RefCell<BTreeMap<IpPrefix, Provenance>>,
-    /// How many routes there were when everything had been announced.
+    /// The number of routes at the end of the refresh.
     pub refreshed: Cell<Option<usize>>,
-    /// Batches that it was sent.
+    /// Received batches.
     pub batches: Cell<usize>,
-    /// For how long it lets changes be gathered.
+    /// The time for which the RIB lets changes be gathered.
     pub coalesce_ms: Cell<u32>,
     /// Prefixes whose routes have a backup.
     pub backups: RefCell<BTreeSet<IpPrefix>>,
@@ -206,9 +206,9 @@ pub struct FakeRib {
     pub refuses_subscriptions: Cell<bool>,
     /// Refuses to register origins.
     pub refuses: Cell<bool>,
-    /// The subscriptions in the order of their numbers, from 1: true for those that are not ended.
+    /// The subscriptions in the order of numbers, from 1: true for a live subscription.
     pub subscriptions: RefCell<Vec<bool>>,
-    /// True if it answers questions about next hops.
+    /// True if the RIB answers questions about next hops.
     pub answers: Cell<bool>,
     pub changed: Notify,
 }
@@ -234,7 +234,7 @@ impl FakeRib {
     }
 }
 
-/// A neighbor on a connection, or on the half of one that is read.
+/// A neighbor on a connection, or on the read half of a connection.
 pub struct Neighbor<S = TcpStream> {
     pub stream: S,
     pub buffer: Vec<u8>,
@@ -365,7 +365,7 @@ pub struct Surroundings {
     pub process: Rc<BgpProcess>,
     pub fea: Rc<FakeFea>,
     pub rib: Rc<FakeRib>,
-    /// For those who ask BGP.
+    /// The endpoint of BGP's clients.
     pub others: XrlEndpoint,
     _finder: Finder,
     rib_target: Option<TargetHandle>,
@@ -428,7 +428,7 @@ pub async fn surround(dir: &Path) -> Surroundings {
     surround_with(dir, FakeRib::default()).await
 }
 
-/// Starts BGP's process beside this RIB, not configured yet.
+/// Starts BGP's process beside a RIB, without a configuration.
 pub async fn surround_with(dir: &Path, fake_rib: FakeRib) -> Surroundings {
     let acl = Acl::from([(SECRET, Principal::all_powerful("tests"))]);
     let finder = Finder::bind(dir.join("finder"), acl).await.unwrap();
