@@ -50,15 +50,23 @@ impl Notification {
 
 impl fmt::Display for Notification {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = match self.code {
-            1 => "message header error",
-            Notification::OPEN => "OPEN message error",
-            3 => "UPDATE message error",
-            4 => "hold timer expired",
-            5 => "finite state machine error",
-            Notification::CEASE => "cease",
-            7 => "ROUTE-REFRESH message error",
-            8 => "send hold timer expired",
+        let name = match (self.code, self.subcode) {
+            (1, _) => "message header error",
+            (Notification::OPEN, Notification::PEER_AS) => "OPEN message error: bad peer AS",
+            (Notification::OPEN, 3) => "OPEN message error: bad BGP identifier",
+            (Notification::OPEN, 6) => "OPEN message error: unacceptable hold time",
+            (Notification::OPEN, 7) => "OPEN message error: unsupported capability",
+            (Notification::OPEN, _) => "OPEN message error",
+            (3, _) => "UPDATE message error",
+            (4, _) => "hold timer expired",
+            (5, _) => "finite state machine error",
+            (Notification::CEASE, 1) => "cease: maximum number of prefixes reached",
+            (Notification::CEASE, Notification::SHUTDOWN) => "cease: administrative shutdown",
+            (Notification::CEASE, 5) => "cease: connection rejected",
+            (Notification::CEASE, 7) => "cease: connection collision resolution",
+            (Notification::CEASE, _) => "cease",
+            (7, _) => "ROUTE-REFRESH message error",
+            (8, _) => "send hold timer expired",
             _ => "unknown error",
         };
         write!(f, "{}/{} ({name})", self.code, self.subcode)

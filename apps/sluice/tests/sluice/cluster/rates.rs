@@ -46,8 +46,13 @@ fn record(folder: &Path, (name, unit, target): Rate, value: f64) {
 fn the_rates_are_in_the_results_of_the_benchmark() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("multistage.json");
-    let before = r#"{"name": "multistage", "rows": [{"what": "one machine"}], "bars": [{"name": "multistage.balancer_vs_routing"}]}"#;
-    std::fs::write(&path, before).unwrap();
+    let before = serde_json::json!({
+        "name": "multistage",
+        "commit": bench_report::commit(Path::new(".")).ok(),
+        "rows": [{"what": "one machine"}],
+        "bars": [{"name": "multistage.balancer_vs_routing"}],
+    });
+    std::fs::write(&path, before.to_string()).unwrap();
     for (value, rate) in [(4.3, NEW_ROUTER), (28.0, ROUTE_LAG), (25.0, ROUTER_LOSS), (5.5, NEW_ROUTER)] {
         record(folder.path(), rate, value);
     }
