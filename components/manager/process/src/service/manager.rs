@@ -193,7 +193,7 @@ impl pb::Manager for Served {
         request: pb::RestartRequest,
     ) -> Result<pb::RestartReply, XrlError> {
         let work = async {
-            let waited = self.phase(&request.component).is_some_and(start_again::waits_for_its_next_try);
+            let waited = self.phase(&request.component).is_some_and(start_again::has_not_come_up);
             let outcome = handover::hand_over(self, &request.component, None).await;
             outcome.map_err(|error| {
                 // Where there is no process there is none that goes on.

@@ -1,9 +1,7 @@
 //! Hand-overs of components: carries out the core's [`HandOver`] on processes.
 
 use super::error::{ReplaceError, StartError};
-use super::restart as restarting;
-use super::start_again as starting_again;
-use super::succession as succeeding;
+use super::{restart, start_again, succession};
 use crate::ManagerProcess;
 use crate::supervise::principal::{principal, random_secret};
 use sluice_manager::handover::{HandOver, Input, Output};
@@ -80,14 +78,14 @@ pub async fn hand_over(
     binary: Option<PathBuf>,
 ) -> Result<pb::RestartReply, ReplaceError> {
     if class == MANAGER {
-        return succeeding::succeed(process, binary).await;
+        return succession::succeed(process, binary).await;
     }
     let phase = process.driver.read(|m| m.component(class).map(|c| c.phase));
     match phase {
         None => return Err(ReplaceError::Unknown(class.into())),
         Some(Phase::Ready) => {}
-        Some(phase) if binary.is_none() && starting_again::waits_for_its_next_try(phase) => {
-            return starting_again::start_again(process, class).await;
+        Some(phase) if binary.is_none() && start_again::has_not_come_up(phase) => {
+            return start_again::start_again(process, class).await;
         }
         Some(phase) => {
             return Err(ReplaceError::NotRunning { component: class.into(), phase: phase.name() });
@@ -96,9 +94,9 @@ pub async fn hand_over(
     if process.handovers.of(class).is_some() {
         return Err(ReplaceError::UnderWay(class.into()));
     }
-    if !restarting::hands_over(process, class).await {
+    if !restart::hands_over(process, class).await {
         return match binary {
-            None => restarting::restart(process, class).await,
+            None => restart::restart(process, class).await,
             Some(_) => Err(ReplaceError::NoHandOver(class.into())),
         };
     }

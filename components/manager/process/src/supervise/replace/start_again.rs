@@ -1,4 +1,4 @@
-//! `sluice restart` of a component that died and waits for its next try: the component is tried at once, and the reply
+//! `sluice restart` of a component that died and has not come up again: the component is tried at once, and the reply
 //! reports the result.
 
 use super::error::ReplaceError;
@@ -14,20 +14,36 @@ const PATIENCE: Duration = Duration::from_secs(35);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Returns true if a component in this phase is tried anew rather than replaced.
-pub(crate) fn waits_for_its_next_try(phase: Phase) -> bool {
-    matches!(phase, Phase::BackingOff | Phase::Failing)
+pub(crate) const fn has_not_come_up(phase: Phase) -> bool {
+    matches!(phase, Phase::BackingOff | Phase::Failing) || is_being_tried(phase)
 }
 
-/// Forgets a component's deaths, starts the component, and waits until the component runs or has ended again. The reply
-/// names no earlier process.
+/// Returns true while a try is under way.
+const fn is_being_tried(phase: Phase) -> bool {
+    matches!(phase, Phase::Starting | Phase::Configuring)
+}
+
+/// Forgets a component's deaths, starts the component, and waits until the component runs or has ended again. A try that is
+/// under way counts if the component comes up by it. The reply names no earlier process.
 pub(crate) async fn start_again(
     process: &Rc<ManagerProcess>,
     class: &str,
 ) -> Result<pb::RestartReply, ReplaceError> {
     let began = Instant::now();
-    let restarts = process.driver.read(|m| m.component(class).map(|c| c.restarts));
-    process.driver.input(Input::ResetBackoff(class.into()));
-    let took = comes_up(process, class, restarts, began).await?;
+    let restarts = || process.driver.read(|m| m.component(class).map(|c| c.restarts));
+    let tried = if process.phase(class).is_some_and(is_being_tried) {
+        Some(comes_up(process, class, restarts(), began).await)
+    } else {
+        None
+    };
+    let took = match tried {
+        None | Some(Err(ReplaceError::Ended { .. })) => {
+            let before = restarts();
+            process.driver.input(Input::ResetBackoff(class.into()));
+            comes_up(process, class, before, began).await?
+        }
+        Some(tried) => tried?,
+    };
     Ok(pb::RestartReply {
         new_pid: process.processes.pid(class),
         started_ms: took,
