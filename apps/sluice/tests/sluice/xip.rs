@@ -25,6 +25,23 @@ fn key_of(key: &str) -> String {
     format!("host own {{ private-key \"{key}\"; }}")
 }
 
+/// Sends echoes to the far host, each of which has to be replied to.
+fn replies(lab: &RouterLab, count: usize) {
+    for number in 0..count {
+        let kind = ping(lab, "near", &far());
+        let shown = |of: &str| lab.ask(&["show", "xip", of]);
+        assert_eq!(
+            kind,
+            "reply",
+            "echo {number}\n{}\n{}\n{}\n{}",
+            shown("neighbors"),
+            shown("routes"),
+            shown("counters"),
+            lab.lab.log("sluice", "sluice")
+        );
+    }
+}
+
 /// The far host within its domain.
 pub(crate) fn far() -> String {
     format!("{FAR_DOMAIN}-1:{FAR}-0")
@@ -58,12 +75,12 @@ fn echoes_cross_a_router_by_its_cache_and_follow_its_redirects() {
     let lab = RouterLab::up(&row("both").parse().unwrap(), Path::new(SLUICE));
     let ready = Instant::now();
     lab.until("the far host answers", |lab| ping(lab, "near", &far()) == "reply");
-    // Neighbors are learned for 20 s, and a router without routes of a process before waits for none of them.
-    assert!(ready.elapsed() < Duration::from_secs(18), "{:?}", ready.elapsed());
+    // Neighbors are learned for 60 s, and a router without routes of a process before waits for none of them.
+    assert!(ready.elapsed() < Duration::from_secs(50), "{:?}", ready.elapsed());
     lab.until("the program forwards", |lab| lab.ask(&["show", "xip", "principals"])["fast_path"] == true);
     lab.until("rows are cached", |lab| ping(lab, "near", &far()) == "reply" && cache(lab, "rows") >= 2);
     let sent = counter(&lab, "fast", "sent");
-    (0..20).for_each(|_| assert_eq!(ping(&lab, "near", &far()), "reply"));
+    replies(&lab, 20);
     assert!(counter(&lab, "fast", "sent") >= sent + 20, "{}", lab.ask(&["show", "xip", "counters"]));
 
     // The answer of each cached row rests on something, and the command names it.
@@ -93,7 +110,7 @@ fn echoes_cross_a_router_by_its_cache_and_follow_its_redirects() {
     commit(&lab, "set xip principal ad");
     lab.until("domains are known", |lab| ping(lab, "near", &far()) == "reply");
 
-    (0..20).for_each(|_| assert_eq!(ping(&lab, "near", &far()), "reply"));
+    replies(&lab, 20);
     let (checked, wrong) = (cache(&lab, "checked"), cache(&lab, "wrong"));
     assert!(checked > 0 && wrong == 0, "{wrong} of {checked} checked hits were wrong");
 }
@@ -207,17 +224,17 @@ fn packets_of_cached_rows_flow_while_xip_is_dead() {
     });
     // Checked hits come to the process, which is about to die.
     commit(&lab, "set xip cache shadow-interval 0");
-    (0..4).for_each(|_| assert_eq!(ping(&lab, "near", &far()), "reply"));
+    replies(&lab, 4);
     let before = lab.pid("xip");
     kill(&lab, "xip");
-    (0..10).for_each(|_| assert_eq!(ping(&lab, "near", &far()), "reply"));
+    replies(&lab, 10);
     lab.until("xip is back", |lab| lab.pid("xip").is_some_and(|pid| Some(pid) != before));
     // The next process knows the neighbors of the one before until it has learned its own. Until it has the routes, packets that come up
     // wait.
     lab.until("the program forwards again", |lab| {
         ping(lab, "near", &far()) == "reply" && lab.ask(&["show", "xip", "principals"])["fast_path"] == true
     });
-    (0..10).for_each(|_| assert_eq!(ping(&lab, "near", &far()), "reply"));
+    replies(&lab, 10);
 }
 
 /// A process that cannot fetch the routes yet keeps the packets, and sends them once it has the routes.
@@ -374,7 +391,7 @@ fn packets_of_warm_rows_go_through_tunnels_without_the_process() {
         (fast, counter(lab, "slow", "tunneled"))
     };
     let ([tunneled, arrived, up, no_way], slow) = counts(&lab);
-    (0..20).for_each(|_| assert_eq!(ping(&lab, "near", &self::far()), "reply"));
+    replies(&lab, 20);
     assert_eq!(counts(&lab), ([tunneled + 20, arrived + 20, up, no_way], slow));
     let cache = lab.ask(&["show", "xip", "cache"]).to_string();
     assert!(cache.contains("\"tunnel\""), "{cache}");
@@ -482,7 +499,7 @@ fn packets_come_up_by_af_xdp_and_by_the_packet_socket_instead() {
     });
     let before = lab.pid("xip");
     kill(&lab, "xip");
-    (0..5).for_each(|_| assert_eq!(ping(&lab, "near", &far()), "reply"));
+    replies(&lab, 5);
     lab.until("the next process has sockets", |lab| {
         lab.pid("xip").is_some_and(|pid| Some(pid) != before) && comes_up_by(lab, "af-xdp")
     });

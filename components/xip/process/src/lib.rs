@@ -79,6 +79,8 @@ pub struct XipProcess {
     ip_routes: Rc<ip_routes::IpRoutes>,
     /// True once the RIB has sent the routes that it had at the subscription.
     knows_routes: Cell<bool>,
+    /// True once packets are decided on: routes and interfaces are known.
+    decides: Cell<bool>,
     /// The packets that arrive before.
     early: RefCell<EarlyPackets>,
     pings: Pings,
@@ -138,6 +140,7 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
                 nwp,
                 ip_routes,
                 knows_routes: Cell::new(false),
+                decides: Cell::new(false),
                 early: RefCell::default(),
                 pings: Pings::default(),
                 proofs: Proofs::default(),
@@ -202,24 +205,32 @@ impl XipProcess {
         sockets.values().flat_map(|links| links.sockets.values()).for_each(|socket| socket.flush());
     }
 
-    /// Decides on a packet, or keeps it until the routes are known.
+    /// Decides on a packet, or keeps it until routes and interfaces are known.
     fn packet(&self, packet: EarlyPacket) {
-        if self.knows_routes.get() {
+        if self.decides.get() {
             self.driver.input(packet.into());
         } else {
             self.early.borrow_mut().push(packet);
         }
     }
 
-    /// Notes that the RIB has sent all routes, and decides on the packets that waited for them.
+    /// Notes that the RIB has sent all routes.
     fn routes_known(&self) {
-        if self.knows_routes.replace(true) {
+        if !self.knows_routes.replace(true) {
+            self.decide_early();
+            self.changed.notify_one();
+        }
+    }
+
+    /// Decides on the packets that waited, once the routes are known and the interfaces of their neighbors.
+    fn decide_early(&self) {
+        let is_known = self.knows_routes.get() && self.protocol.interfaces.is_complete();
+        if !is_known || self.decides.replace(true) {
             return;
         }
         let early = self.early.borrow_mut().take();
         early.for_each(|packet| self.driver.input(packet.into()));
         self.flush();
-        self.changed.notify_one();
     }
 
     fn input(&self, input: Input) {
@@ -234,10 +245,7 @@ impl XipProcess {
             let Some(settings) = self.settings.borrow().clone() else { continue };
             self.follow_sockets(&settings).await;
             tunnel::follow(&self, &settings).await;
-            if self.maps.borrow().is_none()
-                && self.knows_routes.get()
-                && self.protocol.interfaces.is_complete()
-            {
+            if self.maps.borrow().is_none() && self.decides.get() {
                 self.start_program(&settings).await;
             }
             self.follow_rings(settings.punt_path, &self.wanted_interfaces(&settings));
@@ -416,6 +424,7 @@ impl Protocol for XipProcess {
 
     fn interfaces_changed(self: &Rc<Self>, events: Vec<InterfaceEvent>) {
         events.into_iter().for_each(|event| self.input(Input::Interface(event)));
+        self.decide_early();
         self.changed.notify_one();
     }
 

@@ -1,6 +1,6 @@
 //! The clients of the RIB: which instance owns which origin, and which origins have announced everything.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 use sluice_base::TableId;
@@ -15,6 +15,8 @@ pub type OriginKey = (TableId, String);
 #[derive(Clone, Debug)]
 pub struct Registrations<C> {
     origins: BTreeMap<OriginKey, Registration<C>>,
+    /// The origins that have announced a whole table to this RIB, in this registration or an earlier one.
+    known: BTreeSet<OriginKey>,
     newest: u64,
 }
 
@@ -29,7 +31,7 @@ struct Registration<C> {
 
 impl<C> Default for Registrations<C> {
     fn default() -> Self {
-        Registrations { origins: BTreeMap::new(), newest: 0 }
+        Registrations { origins: BTreeMap::new(), known: BTreeSet::new(), newest: 0 }
     }
 }
 
@@ -58,6 +60,7 @@ impl<C: PartialEq> Registrations<C> {
     pub fn refreshed(&mut self, origin: &OriginKey) {
         if let Some(registration) = self.origins.get_mut(origin) {
             registration.is_refreshed = true;
+            self.known.insert(origin.clone());
         }
     }
 
@@ -67,13 +70,11 @@ impl<C: PartialEq> Registrations<C> {
     }
 
     /// Returns true if no origin of a table that is registered under one of the names (none: any name) has still to announce its whole
-    /// table.
-    pub fn are_refreshed_of(&self, table: TableId, names: &[String]) -> bool {
+    /// table for the first time. The RIB keeps the routes of an origin that registers again, or has withdrawn them: what the RIB has of it
+    /// is complete.
+    pub fn are_known_of(&self, table: TableId, names: &[String]) -> bool {
         let is_named = |key: &OriginKey| key.0 == table && (names.is_empty() || names.contains(&key.1));
-        self.origins
-            .iter()
-            .filter(|(key, _)| is_named(key))
-            .all(|(_, registration)| registration.is_refreshed)
+        self.origins.keys().filter(|key| is_named(key)).all(|key| self.known.contains(key))
     }
 
     /// Removes the origins of a dead client, and returns them: their routes are stale.
@@ -129,16 +130,18 @@ mod tests {
         registrations.register(origin("mine"), None, "mine");
         registrations.refreshed(&origin("bgp"));
         assert!(!registrations.are_all_refreshed());
-        let of = |names: &[&str]| {
+        let of = |registrations: &Registrations<i32>, names: &[&str]| {
             let names: Vec<String> = names.iter().map(|name| String::from(*name)).collect();
-            registrations.are_refreshed_of(TableId::MAIN, &names)
+            registrations.are_known_of(TableId::MAIN, &names)
         };
-        assert!(of(&["bgp"]) && of(&["other"]) && !of(&["bgp", "mine"]) && !of(&[]));
-        assert!(registrations.are_refreshed_of(TableId(7), &[]), "nobody has registered there");
+        assert!(of(&registrations, &["bgp"]) && of(&registrations, &["other"]));
+        assert!(!of(&registrations, &["bgp", "mine"]) && !of(&registrations, &[]));
+        assert!(registrations.are_known_of(TableId(7), &[]), "nobody has registered there");
         registrations.refreshed(&origin("mine"));
         assert!(registrations.are_all_refreshed());
         registrations.register(origin("bgp"), Some(2), "bgp");
         assert!(!registrations.are_all_refreshed(), "a new life announces everything again");
+        assert!(of(&registrations, &["bgp"]), "the RIB has the routes of the life before");
         registrations.unregister(&origin("bgp"));
         assert!(registrations.are_all_refreshed());
     }

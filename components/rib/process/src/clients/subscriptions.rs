@@ -148,7 +148,7 @@ impl RibProcess {
     /// Returns the time from which the RIB has the routes of subscribed origins.
     fn complete_at(&self, wish: &Wish) -> Instant {
         let registrations = self.clients.registrations.borrow();
-        self.fib.complete_at(registrations.are_refreshed_of(wish.table, &wish.origins))
+        self.fib.complete_at(registrations.are_known_of(wish.table, &wish.origins))
     }
 
     /// Sends routes, again and again while the subscriber lives and does not answer. Returns false if the subscription is over.
