@@ -60,6 +60,7 @@ mod rpki;
 mod same_octets;
 mod service_manager;
 mod shared_lan;
+mod state_recordings;
 mod survival;
 mod table_dump;
 mod third_party;
