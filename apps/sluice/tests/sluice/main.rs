@@ -27,7 +27,6 @@ mod forwarding_neighbors;
 mod forwarding_traffic;
 mod guide;
 mod handover;
-mod handover_listeners;
 mod hostile_texts;
 mod impact;
 mod injection;
@@ -60,11 +59,9 @@ mod rpki;
 mod same_octets;
 mod service_manager;
 mod shared_lan;
-mod state_recordings;
 mod survival;
 mod table_dump;
 mod third_party;
-mod upgrade_undone;
 mod withdrawn_meanwhile;
 mod xid_routes;
 mod xip;
@@ -72,6 +69,7 @@ mod xip_bgp;
 mod xip_engines;
 mod xip_networks;
 mod xip_principals;
+mod xip_punt;
 
 /// The executable under test.
 pub(crate) const SLUICE: &str = env!("CARGO_BIN_EXE_sluice");

@@ -1,6 +1,10 @@
 //! Hand-over between real neighbors: BIRD, and FRR from a listen range, without graceful restart, notice nothing of a restarting component,
 //! the kernel's routes do not change and no packet is lost; and whenever a new process fails, the old process goes on.
 
+mod listeners;
+mod recordings;
+mod undone;
+
 use crate::SLUICE;
 use serde_json::Value;
 use sluice_lab::Topology;
