@@ -9,7 +9,7 @@ const OLD_SINS: &[(&str, usize)] = &[];
 
 /// The most Rust files of a folder. Fuller folders are listed with their number, and may shrink but not grow.
 const FILES: usize = 20;
-const FULL_FOLDERS: &[(&str, usize)] = &[("apps/sluice/tests/sluice", 58)];
+const FULL_FOLDERS: &[(&str, usize)] = &[("apps/sluice/tests/sluice", 56)];
 
 /// Meaningless names.
 const EMPTY_NAMES: [&str; 5] = ["utils.rs", "util.rs", "common.rs", "misc.rs", "helpers.rs"];
