@@ -6,6 +6,7 @@
 pub mod capture;
 pub mod heap;
 pub mod long;
+pub mod recording;
 pub mod shared;
 pub mod skip;
 pub mod tar;

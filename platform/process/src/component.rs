@@ -1,6 +1,6 @@
 //! The contract of a component with the frame of its process.
 
-use crate::handover::{HandOverError, Sink, Source};
+use crate::handover::{HandOverError, Sink, Source, StatePart};
 use crate::part::Planned;
 use crate::profile::Profile;
 use sluice_base::{Provenance, TableId};
@@ -65,8 +65,11 @@ pub trait Component: 'static {
     /// stay.
     async fn shutdown(self: Rc<Self>, _for_good: bool) {}
 
-    /// The version of the values of [`Component::hand_over`]. Increase with every change of the values; a successor of
-    /// a different version refuses, and the old process goes on.
+    /// The parts of the state that [`Component::hand_over`] sends, in their order. A changed part has another version: the old process
+    /// writes the newest version that the new one reads, and without such a version goes on.
+    const PARTS: &'static [StatePart] = &[];
+
+    /// The version of the state before it had parts. A successor takes over from a process with this version of the old form too.
     const STATE: u32 = 1;
 
     /// Hands over to a successor, which has the same configuration already: comes to rest, as quickly as possible

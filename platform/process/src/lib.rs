@@ -34,7 +34,7 @@ mod under_way;
 pub use component::{Component, Frame, Prepared};
 pub use driver::{Driver, work};
 pub use ffi::{leave_out_checksums, watch};
-pub use handover::{HandOverError, Sink, Source};
+pub use handover::{HandOverError, Sink, Source, StatePart};
 pub use interfaces::{InterfaceNames, follow_fea, interface_events};
 pub use life::{PREDECESSOR, successor_class};
 pub use net::{

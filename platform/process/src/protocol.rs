@@ -9,7 +9,7 @@
 //! * Interfaces and the path of packets follow the running FEA.
 
 use crate::component::{Component, Frame, Prepared};
-use crate::handover::{HandOverError, Sink, Source};
+use crate::handover::{HandOverError, Sink, Source, StatePart};
 use crate::interfaces::{InterfaceNames, follow_fea};
 use crate::net::PacketPath;
 use crate::part::Planned;
@@ -103,6 +103,9 @@ impl ProtocolFrame {
 pub trait Protocol: Sized + 'static {
     /// [`Component::CLASS`].
     const CLASS: &'static str;
+
+    /// [`Component::PARTS`].
+    const PARTS: &'static [StatePart] = &[];
 
     /// [`Component::STATE`].
     const STATE: u32 = 1;
@@ -202,6 +205,8 @@ fn settle<P: Protocol>(protocol: &Rc<P>, ends_refresh: bool) {
 
 impl<P: Protocol> Component for P {
     const CLASS: &'static str = P::CLASS;
+
+    const PARTS: &'static [StatePart] = P::PARTS;
 
     const STATE: u32 = P::STATE;
 

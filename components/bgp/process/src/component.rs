@@ -1,13 +1,14 @@
 //! BGP as a component: services, configuration, live upgrade, end.
 
 use crate::error::ConfigError;
+use crate::handover::parts;
 use crate::rib::{client, presence};
 use crate::transport::connection::Connection;
 use crate::{BgpProcess, Served, config, idl, transport, validation};
 use sluice_bgp::speaker::control::Input;
 use sluice_bgp::speaker::{Config, Settings};
 use sluice_process::part::Planned;
-use sluice_process::{Component, EffectKind, HandOverError, Prepared, RibChange, Sink, Source};
+use sluice_process::{Component, EffectKind, HandOverError, Prepared, RibChange, Sink, Source, StatePart};
 use sluice_xrl::Service;
 use sluice_xrl::idl::fea::v1::interface_observer_service;
 use sluice_xrl::idl::rib::v1 as pb;
@@ -15,6 +16,8 @@ use std::rc::Rc;
 
 impl Component for BgpProcess {
     const CLASS: &'static str = "bgp";
+
+    const PARTS: &'static [StatePart] = parts::ALL;
 
     const STATE: u32 = 17;
 

@@ -20,7 +20,7 @@ use sluice_base::{AnyPrefix, Provenance, TableId};
 use sluice_process::part::Planned;
 use sluice_process::{
     Component, Driver, Frame, HandOverError, InterfaceSnapshot, Point, Prepared, RunOptions, Sink, Source,
-    Tasks,
+    StatePart, Tasks,
 };
 use sluice_rib::request::SetPolicies;
 use sluice_rib::rights::RoutePolicy;
@@ -150,6 +150,8 @@ impl RibProcess {
 
 impl Component for RibProcess {
     const CLASS: &'static str = "rib";
+    const PARTS: &'static [StatePart] = &[handover::ROUTES];
+
     const STATE: u32 = 2;
 
     type Settings = RibSettings;

@@ -8,7 +8,7 @@ use sluice_base::{
     Address, Distance, Forwarding, InterfaceIndex, Ipv4Prefix, Metric, NextHop, Provenance, RouteAction,
     RouteBatch, RouteSet, RouteUpdate,
 };
-use sluice_process::handover::{HandOverError, Sink, Source};
+use sluice_process::handover::{HandOverError, Sink, Source, StatePart, Versions};
 use sluice_process::part::Planned;
 use sluice_process::{
     Frame, Prepared, Protocol, ProtocolFrame, RibOrigin, RibOriginSettings, SocketError, Tasks, clock,
@@ -31,6 +31,8 @@ sluice_xrl::include_idl!();
 const PORT: u16 = 5520;
 /// The time for which the RIB keeps the routes of a dead process.
 const GRACE: Duration = Duration::from_secs(60);
+/// The learned routes by prefix, as a part of the state.
+const LEARNED: StatePart = StatePart::new("dv.learned", Versions::only(1));
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 55, 20);
 
 /// The configuration (dv.yang).
@@ -185,6 +187,7 @@ impl Process {
 
 impl Protocol for Process {
     const CLASS: &'static str = "dv";
+    const PARTS: &'static [StatePart] = &[LEARNED];
     type Settings = Settings;
     type Error = serde_json::Error;
 
@@ -235,10 +238,12 @@ impl Protocol for Process {
     async fn hand_over(self: &Rc<Self>, to: &mut Sink) -> Result<(), HandOverError> {
         self.speaking.replace([]);
         let learned: Vec<_> = self.table.borrow().learned.clone().into_iter().collect();
+        to.begin(&LEARNED).await?;
         to.put(&learned).await
     }
 
     async fn take_over(self: &Rc<Self>, from: &mut Source) -> Result<(), HandOverError> {
+        from.begin(&LEARNED).await?;
         self.table.borrow_mut().learned = from.take::<Vec<_>>().await?.into_iter().collect();
         Ok(())
     }

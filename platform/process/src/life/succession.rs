@@ -8,7 +8,7 @@
 
 use super::Life;
 use crate::component::{Component, Prepared};
-use crate::handover::{HandOverError, Sink, Source, Waiting};
+use crate::handover::{CONFIGURATION, HandOverError, Sink, Source, StatePart, Waiting};
 use crate::part::{Part, Planned};
 
 use nix::sys::signal::{Signal, kill};
@@ -71,6 +71,11 @@ impl Succession {
     }
 }
 
+/// Returns the parts of a component's state.
+fn parts<C: Component>() -> Vec<&'static StatePart> {
+    std::iter::once(&CONFIGURATION).chain(C::PARTS).collect()
+}
+
 impl<C: Component> Life<C> {
     /// Hands over to the process `successor`; octets and descriptors that went there.
     pub(crate) async fn hand_over_to(&self, successor: u32) -> Result<(u64, u32), XrlError> {
@@ -100,7 +105,7 @@ impl<C: Component> Life<C> {
     }
 
     async fn give(&self, successor: u32) -> Result<Sink, HandOverError> {
-        let mut sink = Sink::connect(&self.sockets, successor, &self.name, C::STATE).await?;
+        let mut sink = Sink::connect(&self.sockets, successor, &self.name, C::STATE, &parts::<C>()).await?;
         match self.give_all(&mut sink).await {
             Ok(()) => Ok(sink),
             Err(error) => Err(sink.explain(error).await),
@@ -112,6 +117,7 @@ impl<C: Component> Life<C> {
             .map_err(|e| HandOverError::Value(e.to_string()))?;
         // In pieces, however long a configuration is.
         let pieces: Vec<&[u8]> = part.as_bytes().chunks(crate::handover::MOST_OCTETS / 2).collect();
+        sink.begin(&CONFIGURATION).await?;
         sink.put(&pieces.len()).await?;
         for piece in pieces {
             sink.put(&piece).await?;
@@ -206,7 +212,7 @@ impl<C: Component> Life<C> {
     }
 
     async fn take_in(&self, waiting: Waiting) -> Result<Source, HandOverError> {
-        let mut source = waiting.accept(&self.name, C::STATE).await?;
+        let mut source = waiting.accept(&self.name, C::STATE, &parts::<C>()).await?;
         let outcome = self.take_state(&mut source).await;
         match &outcome {
             Ok(()) => source.answer(Ok(())).await?,
@@ -216,6 +222,7 @@ impl<C: Component> Life<C> {
     }
 
     async fn take_state(&self, source: &mut Source) -> Result<(), HandOverError> {
+        source.begin(&CONFIGURATION).await?;
         let mut text = Vec::new();
         for _ in 0..source.take::<usize>().await? {
             text.extend(source.take::<Vec<u8>>().await?);

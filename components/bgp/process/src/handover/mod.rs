@@ -7,29 +7,31 @@
 //! Connections to monitoring stations are not handed over: the old process ends the connections, and the new process sends
 //! stations every route. Injections of traces end with the old process ([`crate::injection`]).
 
+#[cfg(test)]
+mod golden;
+pub(crate) mod parts;
+mod received;
+
+use received::{Held, Received};
+
 use crate::error::RestError;
 use crate::exchange::messages::{ConnectionKey, ControlMessage};
 use crate::tables::table::{self, TableMessage};
 use crate::transport::connection::{Connection, Inherited};
 use crate::transport::listeners as listening;
 use crate::{BgpProcess, Core, config};
-use serde::{Deserialize, Serialize};
 use sluice_base::Asn;
 use sluice_bgp::injection::InjectionEnd;
-use sluice_bgp::session::{ConnectionId, Direction};
-use sluice_bgp::shard::Fingerprint;
-use sluice_bgp::speaker::control::{Control, Input, Output};
-use sluice_bgp::speaker::{Identity, Link, OriginData, Redistributed, Settings, SpeakerState};
-use sluice_bgp::table::{Order, Table, TablePart, fingerprint, import};
-use sluice_machine::{Machine, Outbox};
-use sluice_process::{HandOverError, Sink, Source, clock};
-use sluice_validation::{AnyVrp, AspaSet, ChangedPrefixes, Providers, VrpTable};
+use sluice_bgp::session::Direction;
+use sluice_bgp::speaker::Settings;
+use sluice_bgp::speaker::control::{Input, Output};
+use sluice_bgp::table::{TablePart, fingerprint};
+use sluice_machine::Machine;
+use sluice_process::{HandOverError, Sink, Source};
+use sluice_validation::{AnyVrp, AspaSet, Providers, VrpTable};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::AbortHandle;
@@ -97,15 +99,6 @@ impl HandOver {
     }
 }
 
-/// The connection of an established session; the socket follows in the stream.
-#[derive(Serialize, Deserialize)]
-struct Held {
-    address: IpAddr,
-    id: ConnectionId,
-    pending: Vec<u8>,
-    unsent: Vec<u8>,
-}
-
 impl BgpProcess {
     /// Comes to rest, and sends the whole state.
     pub(crate) async fn hand_over_to(self: &Rc<Self>, to: &mut Sink) -> Result<(), HandOverError> {
@@ -123,13 +116,17 @@ impl BgpProcess {
         let mut state = core.driver.read(|control| control.export());
         let redistributed = state.take_large();
         let established: Vec<ConnectionKey> = state.established().collect();
+        to.begin(&parts::SPEAKER).await?;
         to.put(&state).await?;
+        to.begin(&parts::REDISTRIBUTED).await?;
         let chunks = redistributed.chunks(REDISTRIBUTED);
         to.put(&chunks.len()).await?;
         for chunk in chunks {
             to.put(&chunk).await?;
         }
+        to.begin(&parts::VALIDATION).await?;
         self.put_origins(to).await?;
+        to.begin(&parts::CONNECTIONS).await?;
         to.put(&established.len()).await?;
         for (address, id) in established {
             let halted = self.connection(address, id).and_then(|c| c.halted());
@@ -139,8 +136,10 @@ impl BgpProcess {
             to.put_descriptor(descriptor.as_fd()).await?;
         }
         let tables = Rc::clone(&self.handover.tables.borrow());
+        to.begin(&parts::PATHS).await?;
         send_tables(&tables, to).await?;
         drop(tables);
+        to.begin(&parts::LISTENERS).await?;
         listening::hand_over(self, to).await
     }
 
@@ -265,58 +264,16 @@ impl BgpProcess {
         listening::refresh(self).await;
     }
 
-    /// Reads the state of the old process. No work begins before the process is registered.
+    /// Takes over the state of the old process. No work begins before the process is registered.
     pub(crate) async fn take_over_from(
         self: &Rc<Self>,
         settings: &Settings,
         from: &mut Source,
     ) -> Result<(), HandOverError> {
-        let mut state: SpeakerState = from.take().await?;
-        let mut redistributed = Vec::new();
-        for _ in 0..from.take::<usize>().await? {
-            redistributed.extend(from.take::<Vec<Redistributed>>().await?);
-        }
-        let table = take_origins(from).await?;
-        let identity = Identity { source: self.frame.provenance.source(), ..state.identity.clone() };
-        let own = (identity.local_as, identity.router_id, identity.codes);
-        if own != (settings.local_as, settings.router_id, settings.codes()) {
-            return Err(HandOverError::component("local-as, router-id or xid-family is another one"));
-        }
-        let mut control = Control::new(identity.clone(), clock::now());
-        let mut tables = control.make_tables();
-        let mut out = Outbox::new();
-        state.put_large(settings.config().policies, redistributed);
-        control.import(clock::now(), state, &mut out);
-        let (mut links, outputs) = set_up(&mut tables, out);
-        // The same payloads before the first path: the same policies make the same of each.
-        let origins = Arc::new(OriginData { table: table.clone(), changed: ChangedPrefixes::All });
-        for table in &mut tables {
-            table.order(Order::SetOrigins(origins.clone()), &mut Outbox::new());
-        }
-        self.validation.resume(table);
-        let mut connections = Vec::new();
-        for _ in 0..from.take::<usize>().await? {
-            let held: Held = from.take().await?;
-            let stream = std::net::TcpStream::from(from.take_descriptor().await?);
-            let name = (held.address, held.id);
-            let link = links
-                .remove(&name)
-                .ok_or_else(|| HandOverError::component(format!("{} has no session", held.address)))?;
-            let inherited = Inherited { stream, link: *link, pending: held.pending, unsent: held.unsent };
-            connections.push((name, inherited));
-        }
-        while let Some(part) = from.take::<Option<TablePart>>().await? {
-            import(&mut tables, control.spread(), &part);
-        }
-        tables.iter_mut().for_each(Table::assume_advertised);
-        let expected: Fingerprint = from.take().await?;
-        let found = fingerprint(&tables);
-        if found != expected {
-            return Err(HandOverError::component(format!(
-                "{} paths of {} prefixes came, or others than the {} of {} that were sent",
-                found.paths, found.decided, expected.paths, expected.decided
-            )));
-        }
+        let received = Received::read(settings, self.frame.provenance.source(), from).await?;
+        let Received { identity, control, tables, payloads, connections, outputs } = received;
+        self.validation.resume(payloads);
+        from.begin(&parts::LISTENERS).await?;
         listening::take_over(self, from).await?;
         let incoming = connections.iter().filter(|((_, id), _)| id.direction == Direction::Incoming);
         let next = incoming.map(|((_, id), _)| id.number.wrapping_add(1)).max();
@@ -360,18 +317,6 @@ impl BgpProcess {
     }
 }
 
-/// Reads the validated payloads of the old process.
-async fn take_origins(from: &mut Source) -> Result<Option<Arc<VrpTable>>, HandOverError> {
-    if !from.take::<bool>().await? {
-        return Ok(None);
-    }
-    let mut records = Vec::new();
-    for _ in 0..from.take::<usize>().await? {
-        records.extend(from.take::<VrpTable>().await?.records());
-    }
-    Ok(Some(Arc::new(VrpTable::of_records(records))))
-}
-
 async fn send_tables(tables: &[TableTask], to: &mut Sink) -> Result<(), HandOverError> {
     let resting = || {
         tables.iter().filter_map(|task| match task {
@@ -386,25 +331,4 @@ async fn send_tables(tables: &[TableTask], to: &mut Sink) -> Result<(), HandOver
     }
     to.put(&None::<TablePart>).await?;
     to.put(&fingerprint(resting())).await
-}
-
-/// Applies control's orders to the tables. Returns the links of sessions, and the outputs for later.
-fn set_up(
-    tables: &mut [Table],
-    mut out: Outbox<Output>,
-) -> (BTreeMap<ConnectionKey, Box<Link>>, Vec<Output>) {
-    let mut links = BTreeMap::new();
-    let mut later = Vec::new();
-    let mut events = Outbox::new();
-    for output in out.drain() {
-        match output {
-            Output::Order(Some(number), order) => tables[number].order(order, &mut events),
-            Output::Order(None, order) => {
-                tables.iter_mut().for_each(|table| table.order(order.clone(), &mut events));
-            }
-            Output::Up(address, id, link) => drop(links.insert((address, id), link)),
-            other => later.push(other),
-        }
-    }
-    (links, later)
 }

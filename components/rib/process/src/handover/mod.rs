@@ -1,13 +1,21 @@
 //! Live upgrade of the RIB: the next process has the same routes before its first request. Origins register with the
 //! next process and announce their routes again; the engine keeps its routes until then.
 
+#[cfg(test)]
+mod golden;
+
 use crate::RibProcess;
 use sluice_base::{FamilyId, TableId};
-use sluice_process::{HandOverError, Sink, Source};
-use sluice_rib::Input;
+use sluice_process::handover::Versions;
+use sluice_process::{Driver, HandOverError, Sink, Source};
 use sluice_rib::handover::StatePart;
+use sluice_rib::{Input, Rib};
 use std::cell::Cell;
 use tokio::sync::Notify;
+
+/// Interfaces, origins with their notes, and routes in pieces ([`StatePart`]), and the counts of routes.
+pub(crate) const ROUTES: sluice_process::StatePart =
+    sluice_process::StatePart::new("rib.routes", Versions::only(1));
 
 /// The state of rest after a hand-over: routes are not accepted, because origins announce them to the next process.
 #[derive(Default)]
@@ -35,6 +43,7 @@ impl RibProcess {
     /// Exports the state.
     pub(crate) async fn hand_over_to(&self, to: &mut Sink) -> Result<(), HandOverError> {
         self.rest.set(true);
+        to.begin(&ROUTES).await?;
         let head = self.driver.read(|rib| rib.export_head());
         for part in head {
             to.put(&Some(part)).await?;
@@ -60,18 +69,25 @@ impl RibProcess {
 
     /// Imports the state of an older process.
     pub(crate) async fn take_over_from(&self, from: &mut Source) -> Result<(), HandOverError> {
-        // There is no engine yet that could receive all this.
-        self.driver.input(Input::FibGone);
-        while let Some(part) = from.take::<Option<StatePart>>().await? {
-            self.driver.input(Input::Import(part));
-        }
-        let expected: Vec<(TableId, FamilyId, String, u64)> = from.take().await?;
-        let found = self.driver.read(|rib| rib.counts());
-        if found != expected {
-            return Err(HandOverError::component(format!("{found:?} routes came, {expected:?} were sent")));
-        }
+        read(&self.driver, from).await?;
         self.driver.input(Input::Imported);
         self.interfaces.arrived();
         Ok(())
     }
+}
+
+/// Reads the state of the old process into a RIB, and checks the state for completeness.
+async fn read(driver: &Driver<Rib>, from: &mut Source) -> Result<(), HandOverError> {
+    from.begin(&ROUTES).await?;
+    // There is no engine yet that could receive all this.
+    driver.input(Input::FibGone);
+    while let Some(part) = from.take::<Option<StatePart>>().await? {
+        driver.input(Input::Import(part));
+    }
+    let expected: Vec<(TableId, FamilyId, String, u64)> = from.take().await?;
+    let found = driver.read(|rib| rib.counts());
+    if found != expected {
+        return Err(HandOverError::component(format!("{found:?} routes came, {expected:?} were sent")));
+    }
+    Ok(())
 }
