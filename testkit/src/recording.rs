@@ -4,7 +4,7 @@
 //! octet first), the rest. A descriptor is recorded as a packet of the kind `d` without octets.
 
 use rustix::net::{
-    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
 };
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
@@ -62,11 +62,16 @@ pub fn play(packets: Vec<Vec<u8>>) -> OwnedFd {
                 return;
             }
         }
+        // Answers are read until the reader closes the socket: the kernel drops what was sent if they are not.
+        let _ = rustix::net::shutdown(&ours, rustix::net::Shutdown::Write);
+        let mut answer = [0_u8; 4096];
+        while rustix::net::recv(&ours, &mut answer, RecvFlags::empty()).is_ok_and(|(read, _)| read > 0) {}
     });
     theirs
 }
 
 fn pair() -> (OwnedFd, OwnedFd) {
     let flags = SocketFlags::CLOEXEC;
-    rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).expect("a pair of sockets")
+    rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+        .expect("a pair of sockets")
 }

@@ -1,8 +1,8 @@
 //! The recorder of a component's state: a successor that writes down what a running component hands over, and refuses it, so
 //! that the component goes on.
 //!
-//! A recording is a sequence of packets: the kind of the packet in one octet, the number of octets of the rest in four (high
-//! octet first), the rest. A descriptor is recorded as a packet without octets.
+//! For the form, see `sluice_testkit::recording`. The FEA shares a listener with the successor that the manager has started only: a
+//! recording of BGP ends before the listeners.
 
 use super::RouterLab;
 use rustix::io::Errno;
@@ -69,10 +69,25 @@ fn packets(stream: &OwnedFd) -> Vec<u8> {
         if got == 0 {
             return recording;
         }
+        let is_first = recording.is_empty();
         recording.push(packet[0]);
         recording.extend_from_slice(&(got as u32 - 1).to_be_bytes());
         recording.extend_from_slice(&packet[1..got]);
+        if is_first && let Some(abilities) = abilities(&packet[1..got]) {
+            // Whoever writes these versions reads them too.
+            rustix::net::send(stream, &[b"a", abilities].concat(), SendFlags::NOSIGNAL).unwrap();
+        }
     }
     rustix::net::send(stream, RECORDED, SendFlags::NOSIGNAL).unwrap();
     recording
+}
+
+/// Returns the octets of the abilities in the first value: behind two texts with a number after each, and a third text. `None` in the
+/// form before the parts.
+fn abilities(value: &[u8]) -> Option<&[u8]> {
+    let text = |value: &'_ [u8]| -> Vec<u8> { value[1 + usize::from(value[0])..].to_vec() };
+    let behind_magic = text(value);
+    let format = behind_magic[0];
+    let length = value.len() - text(&text(&behind_magic[1..])[1..]).len();
+    (format > 1).then(|| &value[length..])
 }

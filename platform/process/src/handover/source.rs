@@ -102,6 +102,14 @@ impl Source {
         Ok(())
     }
 
+    /// Returns the version in which a part is handed over; `None` if it is not.
+    pub fn version(&self, part: &StatePart) -> Option<u16> {
+        if self.is_before_parts {
+            return part.is_required.then_some(1);
+        }
+        self.agreed.iter().find(|known| known.name == part.name).map(|known| known.version)
+    }
+
     /// Begins a part of the state, and returns the version in which the part was written; `None` if an optional part was not handed
     /// over.
     ///
@@ -109,16 +117,16 @@ impl Source {
     /// Another part comes, or values of the part before are left.
     pub async fn begin(&mut self, part: &StatePart) -> Result<Option<u16>, HandOverError> {
         self.part = part.name;
-        if self.is_before_parts {
-            return Ok(part.is_required.then_some(1));
-        }
-        let Some(agreed) = self.agreed.iter().find(|known| known.name == part.name) else {
+        let Some(version) = self.version(part) else {
             return match part.is_required {
                 true => Err(HandOverError::Value(format!("the part {} is missing", part.name))),
                 false => Ok(None),
             };
         };
-        let expected = PartHead { name: agreed.name.clone(), version: agreed.version };
+        if self.is_before_parts {
+            return Ok(Some(version));
+        }
+        let expected = PartHead { name: part.name.into(), version };
         let octets = self.mark(kind::PART).await?;
         let found: PartHead = super::decode(&octets)?;
         if found != expected {

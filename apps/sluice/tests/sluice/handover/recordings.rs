@@ -79,6 +79,11 @@ fn states_of_bgp_and_rib_are_recorded() {
         };
         of("10.1.0.2", &[ROUTES.0, ROUTES.1]) && of("10.1.0.3", &[ROUTES.0 / 2])
     });
+    lab.until("routes of all kinds are there", |lab| {
+        ["100.0.0.0/8", "192.0.2.0/24", "198.51.100.0/24"]
+            .iter()
+            .all(|prefix| lab.ask(&["show", "bgp", "routes", prefix])["routes"][0]["paths"].is_array())
+    });
     lab.until("the RIB has them", |lab| lab.ask(&["show", "summary"])["idle"] == true);
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("state");
     for (component, expected) in [("bgp", of_bgp(&lab)), ("rib", of_rib(&lab))] {

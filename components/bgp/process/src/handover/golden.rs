@@ -13,11 +13,15 @@ use sluice_process::handover::CONFIGURATION;
 use sluice_process::part::{Part, Planned};
 use sluice_process::{Component, HandOverError, Source, StatePart};
 use sluice_testkit::recording::{packets, play, recordings};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use tokio::net::UnixStream;
 
-/// Reads a recording.
-async fn read(packets: Vec<Vec<u8>>) -> Result<Received, HandOverError> {
+/// The versions of parts, by name.
+type Versions = BTreeSet<(&'static str, u16)>;
+
+/// Reads a recording up to the listeners.
+async fn read(packets: Vec<Vec<u8>>) -> Result<(Received, Versions), HandOverError> {
     let socket = std::os::unix::net::UnixStream::from(play(packets));
     socket.set_nonblocking(true)?;
     let all: Vec<&StatePart> = std::iter::once(&CONFIGURATION).chain(parts::ALL).collect();
@@ -30,7 +34,9 @@ async fn read(packets: Vec<Vec<u8>>) -> Result<Received, HandOverError> {
     let change = serde_json::from_slice(&text).map_err(HandOverError::component)?;
     let planned = Planned { part: &Part::default(), change: &change };
     let settings: Settings = config::settings(planned.whole()).map_err(HandOverError::component)?;
-    Received::read(&settings, 7, &mut source).await
+    let received = Received::read(&settings, 7, &mut source).await?;
+    let versions = parts::ALL.iter().filter_map(|part| Some((part.name, source.version(part)?)));
+    Ok((received, versions.collect()))
 }
 
 fn folders() -> Vec<PathBuf> {
@@ -64,9 +70,10 @@ fn family<P: Sharded>(received: &Received, named: &Map<String, Value>) -> Value 
 
 #[test]
 fn states_of_earlier_versions_are_read() {
+    let mut recorded = Versions::new();
     for folder in folders() {
         let recording = std::fs::read(folder.join("state")).expect("a recording");
-        let received =
+        let (received, versions) =
             here(read(packets(&recording))).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
         let expected = std::fs::read(folder.join("expected.json")).expect("what is expected");
         let expected: Value = serde_json::from_slice(&expected).expect("JSON");
@@ -83,6 +90,16 @@ fn states_of_earlier_versions_are_read() {
         let named = |family: &str| expected[family]["some"].as_object().expect("paths").clone();
         assert_eq!(family::<Ipv4Prefix>(&received, &named("ipv4")), expected["ipv4"]);
         assert_eq!(family::<Ipv6Prefix>(&received, &named("ipv6")), expected["ipv6"]);
+        recorded.extend(versions);
+    }
+    for part in parts::ALL {
+        for version in part.reads.oldest..=part.reads.newest {
+            assert!(
+                recorded.contains(&(part.name, version)),
+                "no recording has {} in version {version}",
+                part.name
+            );
+        }
     }
 }
 
@@ -90,7 +107,9 @@ fn states_of_earlier_versions_are_read() {
 #[test]
 fn a_damaged_state_is_refused() {
     for folder in folders() {
-        let whole = packets(&std::fs::read(folder.join("state")).expect("a recording"));
+        let mut whole = packets(&std::fs::read(folder.join("state")).expect("a recording"));
+        // The mark before the listeners, where a recording ends.
+        whole.pop_if(|packet| packet.first() == Some(&b'b'));
         for at in 0..whole.len() {
             let mut torn = whole.clone();
             torn[at].truncate(whole[at].len() / 2);

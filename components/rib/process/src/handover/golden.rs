@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tokio::net::UnixStream;
 
-/// Reads a recording.
-fn rib(packets: Vec<Vec<u8>>) -> Result<Driver<Rib>, HandOverError> {
+/// Reads a recording. Returns the RIB, and the version of the part with the routes.
+fn rib(packets: Vec<Vec<u8>>) -> Result<(Driver<Rib>, u16), HandOverError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let socket = std::os::unix::net::UnixStream::from(play(packets));
@@ -29,7 +29,7 @@ fn rib(packets: Vec<Vec<u8>>) -> Result<Driver<Rib>, HandOverError> {
         let driver = Driver::new(Rib::new(7, 1), |_| {});
         read(&driver, &mut source).await?;
         source.finish().await?;
-        Ok(driver)
+        Ok((driver, source.version(&ROUTES).unwrap_or_default()))
     })
 }
 
@@ -50,9 +50,11 @@ fn named(route: &RouteView) -> Value {
 
 #[test]
 fn states_of_earlier_versions_are_read() {
+    let mut recorded = Vec::new();
     for folder in folders() {
         let recording = std::fs::read(folder.join("state")).expect("a recording");
-        let driver = rib(packets(&recording)).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        let (driver, version) =
+            rib(packets(&recording)).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
         let expected = std::fs::read(folder.join("expected.json")).expect("what is expected");
         let expected: Value = serde_json::from_slice(&expected).expect("JSON");
         let query = PageQuery { limit: usize::MAX, ..PageQuery::default() };
@@ -65,6 +67,10 @@ fn states_of_earlier_versions_are_read() {
         for route in expected["some"].as_array().expect("routes") {
             assert!(found.contains(route), "{route}");
         }
+        recorded.push(version);
+    }
+    for version in ROUTES.reads.oldest..=ROUTES.reads.newest {
+        assert!(recorded.contains(&version), "no recording has {} in version {version}", ROUTES.name);
     }
 }
 
