@@ -7,7 +7,7 @@ use sluice_config::text::{Statement, parse};
 use sluice_config::{KeptComments, carry_comments};
 use sluice_manager_process::core_file::{Destination, Facts, expand, matches};
 use sluice_manager_process::{
-    audit_record as audit, parse_copy, parse_revision, parse_state, parse_unconfirmed,
+    audit_record as audit, parse_copy, parse_revision, parse_state, parse_unconfirmed, state_text,
 };
 use sluice_package::archive::{pack, unpack};
 use sluice_package::files::File;
@@ -98,12 +98,15 @@ pub fn unconfirmed(octets: &[u8]) {
     }
 }
 
-/// The manager's `state.json`: records are the same after reading and writing, and a secret is 32 hexadecimal digits
-/// or absent.
+/// The manager's `state.json` of all versions: records are the same after reading and writing, a secret is 32 hexadecimal digits
+/// or absent, and a refusal has a reason.
 pub fn state(octets: &[u8]) {
-    let processes = parse_state(octets);
-    let again = serde_json::to_vec_pretty(&processes).expect("records are written");
-    assert_eq!(parse_state(&again), processes);
+    let processes = match parse_state(octets) {
+        Ok(processes) => processes,
+        Err(reason) => return assert!(!reason.to_string().is_empty()),
+    };
+    let again = state_text(&processes).expect("records are written");
+    assert_eq!(parse_state(&again).ok().as_ref(), Some(&processes));
     for record in processes.values() {
         // Reads `/proc`, where no process has these times.
         let _alive = record.is_alive();
@@ -218,7 +221,7 @@ pub fn revisions() -> Vec<Vec<u8>> {
     seeds(&[include_str!("../seeds/revision.conf"), include_str!("../seeds/revision-steps.conf")])
 }
 
-/// A chain of two records.
+/// A chain of two records, and a recorded router's.
 pub fn audits() -> Vec<Vec<u8>> {
     let who = audit::Who { principal: "user:ann".into(), uid: Some(1000), pid: 7 };
     let record = |number, act, revision| audit::Record {
@@ -236,7 +239,7 @@ pub fn audits() -> Vec<Vec<u8>> {
         text.push_str(&line);
         head = next;
     }
-    vec![text.into_bytes()]
+    vec![text.into_bytes(), include_bytes!("../../testdata/state/manager/1/router/audit.log").to_vec()]
 }
 
 /// A file of an unconfirmed commit.
@@ -244,10 +247,16 @@ pub fn unconfirmed_files() -> Vec<Vec<u8>> {
     seeds(&["{\"revision\":2,\"back_to\":1,\"until_unix_ms\":1700000000000}"])
 }
 
-/// Processes of a router, including a process in its first minutes after an upgrade.
+/// Recordings of routers, of all versions, and a record that needs fields of another version.
 pub fn state_files() -> Vec<Vec<u8>> {
     seeds(&[
         "{}",
+        include_str!("../../testdata/state/manager/1/router/state.json"),
+        include_str!("../../testdata/state/manager/1/hand-over/state.json"),
+        include_str!("../../testdata/state/manager/2/router/state.json"),
+        include_str!("../../testdata/state/manager/2/hand-over/state.json"),
+        "{\"version\":2,\"written_by\":\"9.0.0\",\"required\":[\"pid\",\"color\"],\"processes\":{}}",
+        "{\"version\":3,\"processes\":[]}",
         "{\"bgp\":{\"pid\":4194303,\"started\":7,\"secret\":\"00112233445566778899aabbccddeeff\"},\
          \"rib\":{\"pid\":1,\"started\":18446744073709551615,\"secret\":\"ffeeddccbbaa99887766554433221100\",\
          \"binary\":\"/usr/lib/sluice/rib\",\"before\":\"/usr/bin/sluice\"}}",

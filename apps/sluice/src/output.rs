@@ -53,6 +53,7 @@ pub fn failure_of_start(error: StartError) -> Failure {
             }
             _ => Failure::failed(message),
         },
+        StartError::OtherVersion { .. } => Failure::failed(message),
         error => config_failure(error),
     }
 }

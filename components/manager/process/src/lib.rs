@@ -6,11 +6,14 @@
 mod audit;
 mod commit;
 mod configure;
+#[cfg(test)]
+mod golden;
 mod packages;
 mod revisions;
 mod service;
 mod start_error;
 mod supervise;
+mod version;
 
 use crate::commit::carry::UnderWay;
 use crate::commit::request::{CommitRequest, Done, Source};
@@ -44,8 +47,8 @@ use supervise::principal::{principal, random_secret};
 use supervise::processes::{self, Processes};
 use supervise::replace::handover::HandOvers;
 use supervise::service_manager::{self, ServiceManager};
-pub use supervise::state::{Recorded, operators_socket, parse as parse_state};
-use supervise::{kept_files, sole, state, watch};
+pub use supervise::state::{Recorded, operators_socket, parse as parse_state, text as state_text};
+use supervise::{kept_files, left_behind, sole, state, watch};
 
 use audit::Audit;
 use audit::actions::SeenLately;
@@ -154,6 +157,7 @@ pub fn start(mut options: StartOptions) -> anyhow::Result<()> {
     }
     check_network_rights()?;
     let _lock = state::lock(&options.run_dir)?;
+    let recorded = left_behind::recorded(&options.run_dir)?;
     // An interrupted change of the packages: a package is installed when its folder has its name.
     if let Err(error) = sluice_package::Store::new(&options.source.packages_dir).clean() {
         warn!(%error, "what is not needed any more stays in the folder of packages");
@@ -167,7 +171,7 @@ pub fn start(mut options: StartOptions) -> anyhow::Result<()> {
         if let Some(held) = sole {
             tokio::task::spawn_local(sole::answer(held));
         }
-        serve(options, model, revisions, start).await
+        serve(options, model, revisions, start, recorded).await
     });
     drop(local);
     // What a thread still does, nobody waits for.
@@ -180,6 +184,7 @@ async fn serve(
     model: Model,
     revisions: Revisions,
     start: Start,
+    recorded: state::Processes,
 ) -> anyhow::Result<()> {
     let own = random_secret()?;
     let mut acl = Acl::from([(own, Principal::all_powerful("manager"))]);
@@ -192,7 +197,7 @@ async fn serve(
     )?;
     let cores = Cores::prepare(cores_folder, confinement.has_users());
     let processes = Processes::new(&options.run_dir, confinement, model.executables(), cores.environment());
-    let adopted = processes.adoptable();
+    let adopted = processes.adoptable(recorded);
     // Known before the Finder opens: a process whose secret it does not know ends itself.
     for (class, secret) in &adopted {
         acl.insert(*secret, principal(class, &model, processes.confinement.user(class)?));

@@ -51,6 +51,19 @@ pub enum StartError {
         /// The cause.
         source: std::io::Error,
     },
+    /// A later version recorded the running components.
+    #[error(
+        "cannot adopt the running components ({running}) by {path}: {reason}; start the router with the executable that wrote the \
+         file, or remove the file, and all components start anew"
+    )]
+    OtherVersion {
+        /// The running components.
+        running: String,
+        /// The record.
+        path: String,
+        /// The reason.
+        reason: String,
+    },
     /// The process may not configure the network.
     #[error(
         "a router needs the right to configure the network (CAP_NET_ADMIN), which this process does not have; start it as root, \

@@ -48,6 +48,50 @@ fn components_answer_without_their_manager() {
     assert!(router.kernel().contains("10.1.0.0/16"));
 }
 
+/// Kills the manager, and waits for its end.
+fn kill_manager(router: &mut Router) {
+    let manager = router.pid("manager");
+    router.run(&format!("kill -9 {manager}"));
+    let dead = format!("! kill -0 {manager} 2>/dev/null || grep -q '^State:.Z' /proc/{manager}/status");
+    assert!(router.waits(|router| router.shell(&dead).1 == 0));
+}
+
+#[test]
+fn components_are_adopted_by_records_of_all_versions_but_later_ones() {
+    const RECORD: &str = "/run/sluice/state.json";
+    let Some(mut router) = Router::up(BGP) else { return };
+    let bgp = router.pid("bgp");
+    // A later version: the components go on, and the message has both versions.
+    kill_manager(&mut router);
+    router.run(&format!("sed -i 's/\"version\": 2/\"version\": 3/' {RECORD}"));
+    let (said, status) = router.shell("timeout 20 sluice start");
+    assert_eq!(status, 1, "{said}");
+    for part in ["cannot adopt the running components (bgp, fea, rib, static)", "version 3", "up to 2"] {
+        assert!(said.contains(part), "{said}");
+    }
+    let (said, _) = router.shell("sluice show bgp summary");
+    assert!(said.contains("AS 64500") && said.contains(&format!("bgp (process {bgp})")), "{said}");
+    router.run(&format!("sed -i 's/\"version\": 3/\"version\": 2/' {RECORD}"));
+    router.start("");
+    assert_eq!(router.pid("bgp"), bgp);
+    // A version without a number: the processes alone.
+    kill_manager(&mut router);
+    let first =
+        "import json, sys; f = sys.argv[1]; p = json.load(open(f))['processes']; json.dump(p, open(f, 'w'))";
+    router.run(&format!("python3 -c \"{first}\" {RECORD}"));
+    router.start("");
+    assert_eq!(router.pid("bgp"), bgp);
+    // Damage is of no use to any version: the router starts, and processes that nobody knows end.
+    kill_manager(&mut router);
+    router.run(&format!("truncate --size=40 {RECORD}"));
+    router.start("");
+    assert_ne!(router.pid("bgp"), bgp);
+    assert!(router.waits(|router| router.shell(&format!("kill -0 {bgp} 2>/dev/null")).1 != 0));
+    assert!(router.kernel().contains("10.1.0.0/16"));
+    let events = router.json("sluice show events --component manager --last 1000").to_string();
+    assert!(events.contains("process.record-unusable"), "{events}");
+}
+
 #[test]
 fn strangers_read_nothing_without_a_key() {
     let Some(mut router) = Router::up(BGP) else { return };

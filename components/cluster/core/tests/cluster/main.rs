@@ -5,6 +5,7 @@
 mod balancer;
 mod configuration;
 mod frames;
+mod golden;
 mod machine;
 mod maglev;
 mod many;

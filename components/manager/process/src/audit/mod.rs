@@ -57,7 +57,7 @@ fn read_whole(path: &Path) -> Result<String, AuditError> {
 }
 
 /// Reads the audit in a state folder, and checks it.
-fn read(folder: &Path) -> Result<(Vec<Record>, Head), AuditError> {
+pub(crate) fn read(folder: &Path) -> Result<(Vec<Record>, Head), AuditError> {
     let path = folder.join(RECORDS);
     let broken = |broken| AuditError::Broken { path: path.display().to_string(), broken };
     let (records, head) = verify(&read_whole(&path)?).map_err(broken)?;

@@ -1,10 +1,13 @@
 //! A record of the audit, its line in the file, and the check of a file. Each line has the hash of the line before, so
 //! that no record can be changed, moved or taken out unseen.
 
+use crate::version;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
+/// The newest version of records. Records of version 1 have no number; later versions have `version`.
+const VERSION: u64 = 1;
 /// The hash before the first record.
 const NOTHING: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 /// The most lines of what was done in a record; further lines are counted.
@@ -91,8 +94,8 @@ struct Link {
     previous: String,
 }
 
-/// A line of the file: a link, and its hash.
-#[derive(Serialize, Deserialize)]
+/// A line of the file: a link, and the hash of the link's text.
+#[derive(Deserialize)]
 struct Line {
     #[serde(flatten)]
     link: Link,
@@ -136,9 +139,14 @@ impl Record {
     }
 }
 
-fn hash(link: &Link) -> serde_json::Result<String> {
-    let digest = Sha256::digest(serde_json::to_vec(link)?);
-    Ok(digest.iter().map(|octet| format!("{octet:02x}")).collect())
+/// Returns the hash of a link's text.
+fn hash(link: &str) -> String {
+    Sha256::digest(link).iter().map(|octet| format!("{octet:02x}")).collect()
+}
+
+/// Returns the end of a line behind the fields of the link.
+fn end(hash: &str) -> String {
+    format!(",\"hash\":\"{hash}\"}}")
 }
 
 /// Returns the line of a record behind `head`, and the new head.
@@ -146,12 +154,13 @@ fn hash(link: &Link) -> serde_json::Result<String> {
 /// # Errors
 /// The record cannot be written as JSON.
 pub fn line(record: Record, head: &Head) -> serde_json::Result<(String, Head)> {
-    let link = Link { record, previous: head.hash.clone() };
-    let hash = hash(&link)?;
-    let head = Head { number: link.record.number, hash: hash.clone() };
-    let mut text = serde_json::to_string(&Line { link, hash })?;
+    let number = record.number;
+    let mut text = serde_json::to_string(&Link { record, previous: head.hash.clone() })?;
+    let hash = hash(&text);
+    text.truncate(text.len().saturating_sub(1));
+    text.push_str(&end(&hash));
     text.push('\n');
-    Ok((text, head))
+    Ok((text, Head { number, hash }))
 }
 
 /// Reads a file of records from its first line on. Returns the records and the head.
@@ -164,6 +173,7 @@ pub fn verify(text: &str) -> Result<(Vec<Record>, Head), Broken> {
     for (number, line) in (1..).zip(text.split_inclusive('\n')) {
         let broken = |reason: String| Broken { line: number, reason };
         let whole = line.strip_suffix('\n').ok_or_else(|| broken("the line is cut off".into()))?;
+        version::check(whole, VERSION).map_err(|error| broken(format!("the record has {error}")))?;
         let Line { link, hash: stated } =
             serde_json::from_str(whole).map_err(|error| broken(format!("no record: {error}")))?;
         if link.record.number != head.number + 1 {
@@ -173,8 +183,9 @@ pub fn verify(text: &str) -> Result<(Vec<Record>, Head), Broken> {
         if link.previous != head.hash {
             return Err(broken("it does not follow the line before".into()));
         }
-        let found = hash(&link).map_err(|error| broken(error.to_string()))?;
-        if found != stated {
+        // Of the text: the hash includes fields that only another version knows.
+        let text = whole.strip_suffix(&end(&stated)).map(|link| format!("{link}}}"));
+        if text.is_none_or(|text| hash(&text) != stated) {
             return Err(broken("the record was changed after it was written".into()));
         }
         head = Head { number: link.record.number, hash: stated };
@@ -224,6 +235,23 @@ mod tests {
         assert_eq!((records, &found), ((1..=5).map(record).collect(), &head));
         assert_eq!(check_head(&found, &head), Ok(()));
         assert_eq!(verify("").unwrap().1, Head::default());
+    }
+
+    #[test]
+    fn fields_of_another_version_are_skipped_and_part_of_the_chain() {
+        let (text, head) = chain(2);
+        let link = serde_json::to_string(&Link { record: record(3), previous: head.hash }).unwrap();
+        let link = link.replace("{\"number\"", "{\"place\":{\"rack\":7},\"number\"");
+        let signed = |link: &str, hash: &str| format!("{}{}\n", link.strip_suffix('}').unwrap(), end(hash));
+        let whole = text + &signed(&link, &hash(&link));
+        assert_eq!(verify(&whole).unwrap().0, (1..=3).map(record).collect::<Vec<_>>());
+        let broken = verify(&whole.replace("rack", "room")).unwrap_err();
+        assert_eq!((broken.line, broken.reason.contains("was changed")), (3, true));
+        // A later version may mean something else by the same fields.
+        let later = link.replace("{\"place\"", "{\"version\":2,\"place\"");
+        let broken = verify(&(chain(2).0 + &signed(&later, &hash(&later)))).unwrap_err();
+        assert_eq!(broken.line, 3);
+        assert!(broken.reason.contains("version 2") && broken.reason.contains("up to 1"), "{broken}");
     }
 
     #[test]

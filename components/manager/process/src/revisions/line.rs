@@ -1,5 +1,6 @@
 //! A revision's file: a line with the record and the hash of the text, then the text: a configuration or steps.
 
+use crate::version::{self, LaterVersion};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
@@ -64,6 +65,8 @@ pub(super) struct Base {
 }
 
 const FIRST_LINE: &str = "# sluice revision ";
+/// The newest version of the files. The first line of version 1 has no number; later versions have `version`.
+const VERSION: u64 = 1;
 
 impl Revision {
     /// The file: this line and the text.
@@ -81,6 +84,9 @@ pub enum Damage {
     /// The file begins with another line.
     #[error("its first line is another")]
     FirstLine,
+    /// A later version of Sluice wrote the file.
+    #[error("it has {0}")]
+    Version(#[from] LaterVersion),
     /// The first line has other fields.
     #[error(transparent)]
     Fields(#[from] serde_json::Error),
@@ -110,6 +116,7 @@ pub fn parse_revision(whole: &str) -> Result<(Revision, &str), Damage> {
 
 pub(super) fn parse_first_line(line: &str) -> Result<Revision, Damage> {
     let first = line.strip_prefix(FIRST_LINE).ok_or(Damage::FirstLine)?;
+    version::check(first, VERSION)?;
     Ok(serde_json::from_str(first)?)
 }
 

@@ -298,10 +298,8 @@ impl Processes {
 
     /// Returns the still running processes of an earlier life of the manager, with their secrets. A replacement ends
     /// with its manager: processes of unfinished replacements are killed.
-    pub(crate) fn adoptable(&self) -> Vec<(String, [u8; 16])> {
-        let recorded = state::load(&self.run_dir);
-        let mut alive: BTreeMap<String, Recorded> =
-            recorded.into_iter().filter(|(_, r)| r.is_alive()).collect();
+    pub(crate) fn adoptable(&self, recorded: state::Processes) -> Vec<(String, [u8; 16])> {
+        let mut alive: state::Processes = recorded.into_iter().filter(|(_, r)| r.is_alive()).collect();
         for (_, halfway) in alive.extract_if(.., |class, _| class.contains(':')) {
             send(halfway.pid, Signal::SIGKILL);
         }
