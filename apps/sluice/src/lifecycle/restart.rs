@@ -30,11 +30,14 @@ pub struct UpgradeArgs {
     /// The executable that runs the component from now on.
     #[arg(long)]
     pub binary: PathBuf,
+    /// Refuse the upgrade if the new process knows an older state, which has less
+    #[arg(long)]
+    pub no_loss: bool,
 }
 
 /// Replaces a component's process by a new process of the same executable.
 pub fn restart(args: RestartArgs, place: &Where) -> Result<(), Failure> {
-    replace(args.component, None, place)
+    replace(args.component, None, false, place)
 }
 
 /// Replaces a component's process by a process of a new executable.
@@ -43,10 +46,10 @@ pub fn upgrade(args: UpgradeArgs, place: &Where) -> Result<(), Failure> {
     let binary = args.binary.canonicalize().map_err(|e| Failure::failed(format!("{shown}: {e}")))?;
     let binary = binary.into_os_string().into_string();
     let binary = binary.map_err(|_| Failure::failed(format!("{shown}: the path is not UTF-8")))?;
-    replace(args.component, Some(binary), place)
+    replace(args.component, Some(binary), args.no_loss, place)
 }
 
-fn replace(component: String, binary: Option<String>, place: &Where) -> Result<(), Failure> {
+fn replace(component: String, binary: Option<String>, no_loss: bool, place: &Where) -> Result<(), Failure> {
     let as_json = place.json;
     with_router(place, move |router| async move {
         let client = pb::ManagerClient::new(&router, "manager").with_deadline(DEADLINE);
@@ -60,7 +63,9 @@ fn replace(component: String, binary: Option<String>, place: &Where) -> Result<(
         }
         let reply = match binary {
             None => client.restart(pb::RestartRequest { component: component.clone() }).await,
-            Some(binary) => client.upgrade(pb::UpgradeRequest { component: component.clone(), binary }).await,
+            Some(binary) => {
+                client.upgrade(pb::UpgradeRequest { component: component.clone(), binary, no_loss }).await
+            }
         };
         let reply = reply.map_err(|error| match error {
             XrlError::Application { code: NOT_STARTED, message } => Failure::failed(message),
@@ -83,6 +88,7 @@ fn replace(component: String, binary: Option<String>, place: &Where) -> Result<(
                     "handed_over_ms": reply.handed_over_ms,
                     "taken_over_ms": reply.taken_over_ms,
                     "handed_over": !reply.plainly,
+                    "losses": reply.losses,
                 }),
             ),
             false if component == "manager" => {
@@ -114,6 +120,9 @@ fn replace(component: String, binary: Option<String>, place: &Where) -> Result<(
                     counted(reply.octets, "octet", "octets"),
                     counted(reply.descriptors, "socket", "sockets")
                 ));
+                for loss in &reply.losses {
+                    say(&format!("            lost, because the new process knows an older state: {loss}"));
+                }
                 say(&format!("{:>7} ms  {component} {} has taken over", reply.taken_over_ms, reply.version));
             }
         }

@@ -52,6 +52,9 @@ pub enum HandOverError {
     /// The versions of the two processes do not fit.
     #[error(transparent)]
     Versions(#[from] Disagreement),
+    /// Something would be lost, and nothing may be.
+    #[error("{0}; without --no-loss the upgrade goes on")]
+    Loss(String),
     /// The successor does not want it.
     #[error("the new process refuses: {0}")]
     Refused(String),

@@ -202,8 +202,7 @@ impl<C: Component> pb::Component for Life<C> {
         _ctx: &CallContext,
         request: pb::HandOverRequest,
     ) -> Result<pb::HandOverReply, XrlError> {
-        let (octets, descriptors) = self.hand_over_to(request.successor).await?;
-        Ok(pb::HandOverReply { octets, descriptors })
+        self.hand_over_to(request.successor, request.no_loss).await
     }
 
     async fn release(

@@ -13,7 +13,7 @@ use crate::part::{Part, Planned};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use sluice_xrl::idl::common::v1::Readiness;
+use sluice_xrl::idl::common::v1::{HandOverReply, Readiness};
 use sluice_xrl::{Target, TargetHandle, XrlError};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -77,23 +77,28 @@ fn parts<C: Component>() -> Vec<&'static StatePart> {
 }
 
 impl<C: Component> Life<C> {
-    /// Hands over to the process `successor`; octets and descriptors that went there.
-    pub(crate) async fn hand_over_to(&self, successor: u32) -> Result<(u64, u32), XrlError> {
+    /// Hands over to the process `successor`, with `no_loss` only if nothing is lost by older versions of the state.
+    pub(crate) async fn hand_over_to(
+        &self,
+        successor: u32,
+        no_loss: bool,
+    ) -> Result<HandOverReply, XrlError> {
         let ready = self.readiness.get() == Readiness::Ready;
         if !ready || self.succession.stage.get() != Stage::None {
             return Err(XrlError::application(1, "it is not ready, or hands over already"));
         }
         self.succession.stage.set(Stage::Giving);
         let late = |_| HandOverError::component(format!("it took more than {} s", HAND_OVER.as_secs()));
-        let outcome = timeout(HAND_OVER, self.give(successor)).await.map_err(late).flatten();
+        let outcome = timeout(HAND_OVER, self.give(successor, no_loss)).await.map_err(late).flatten();
         match outcome {
             Ok(sink) => {
-                let sent = sink.sent();
+                let (octets, descriptors) = sink.sent();
+                let reply = HandOverReply { octets, descriptors, losses: sink.losses().to_vec() };
                 self.succession.stage.set(Stage::Given);
                 if let Some(me) = self.me.upgrade() {
                     tokio::task::spawn_local(me.follow(sink, successor));
                 }
-                Ok(sent)
+                Ok(reply)
             }
             Err(error) => {
                 warn!(event = "handover.failed", %error, "not handed over: this process goes on");
@@ -104,8 +109,14 @@ impl<C: Component> Life<C> {
         }
     }
 
-    async fn give(&self, successor: u32) -> Result<Sink, HandOverError> {
+    async fn give(&self, successor: u32, no_loss: bool) -> Result<Sink, HandOverError> {
         let mut sink = Sink::connect(&self.sockets, successor, &self.name, C::STATE, &parts::<C>()).await?;
+        if no_loss && !sink.losses().is_empty() {
+            return Err(HandOverError::Loss(sink.losses().join("; ")));
+        }
+        for loss in sink.losses() {
+            warn!(event = "handover.loss", successor, loss, "the new process knows an older state: {loss}");
+        }
         match self.give_all(&mut sink).await {
             Ok(()) => Ok(sink),
             Err(error) => Err(sink.explain(error).await),

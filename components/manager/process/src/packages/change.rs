@@ -266,7 +266,7 @@ impl ManagerProcess {
             }
         }
         for name in &names {
-            let replaced = handover::hand_over(self, name, None).await;
+            let replaced = handover::hand_over(self, name, None, false).await;
             replaced.map_err(|error| PackageChangeError::Replace { component: name.clone(), error })?;
         }
         Ok(names)

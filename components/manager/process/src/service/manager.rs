@@ -194,7 +194,7 @@ impl pb::Manager for Served {
     ) -> Result<pb::RestartReply, XrlError> {
         let work = async {
             let waited = self.phase(&request.component).is_some_and(start_again::has_not_come_up);
-            let outcome = handover::hand_over(self, &request.component, None).await;
+            let outcome = handover::hand_over(self, &request.component, None, false).await;
             outcome.map_err(|error| {
                 // Where there is no process there is none that goes on.
                 let ended = self.phase(&request.component).is_some_and(|phase| phase != Phase::Ready);
@@ -211,7 +211,8 @@ impl pb::Manager for Served {
     ) -> Result<pb::RestartReply, XrlError> {
         let lines = vec![request.component.clone(), request.binary.clone()];
         let work = async {
-            let outcome = handover::hand_over(self, &request.component, Some(request.binary.into())).await;
+            let binary = Some(request.binary.into());
+            let outcome = handover::hand_over(self, &request.component, binary, request.no_loss).await;
             outcome.map_err(|error| XrlError::application(1, error.to_string()))
         };
         self.audited(ctx, Act::Upgrade, lines, |_| None, work).await

@@ -33,6 +33,8 @@ pub struct HandOvers(RefCell<BTreeMap<String, Rc<UnderWay>>>);
 struct UnderWay {
     class: String,
     binary: Option<PathBuf>,
+    /// Refuses to lose anything by an older version of the state.
+    no_loss: bool,
     driver: Driver<HandOver>,
     task: Cell<Option<AbortHandle>>,
     old: u32,
@@ -71,11 +73,13 @@ impl HandOvers {
     }
 }
 
-/// Replaces a component's process with a new process of the current executable, or of `binary`.
+/// Replaces a component's process with a new process of the current executable, or of `binary`; with `no_loss` only if the new process
+/// knows the newest version of each part of the state.
 pub async fn hand_over(
     process: &Rc<ManagerProcess>,
     class: &str,
     binary: Option<PathBuf>,
+    no_loss: bool,
 ) -> Result<pb::RestartReply, ReplaceError> {
     if class == MANAGER {
         return succession::succeed(process, binary).await;
@@ -112,6 +116,7 @@ pub async fn hand_over(
         UnderWay {
             class: class.into(),
             binary,
+            no_loss,
             driver: Driver::new(HandOver::new(), effect),
             task: Cell::default(),
             old,
@@ -228,10 +233,13 @@ impl UnderWay {
 
     async fn ask_old(&self, process: Rc<ManagerProcess>) {
         let client = common::ComponentClient::new(&process.router, &self.class).with_deadline(DEADLINE);
-        let outcome = client.hand_over(common::HandOverRequest { successor: self.new.get() }).await;
+        let outcome = client
+            .hand_over(common::HandOverRequest { successor: self.new.get(), no_loss: self.no_loss })
+            .await;
         let outcome = outcome.map(|reply| {
             let mut report = self.report.borrow_mut();
             (report.octets, report.descriptors) = (reply.octets, reply.descriptors);
+            report.losses = reply.losses;
             report.handed_over_ms = self.took();
         });
         self.driver.input(Input::HandedOver(outcome.map_err(reason)));
