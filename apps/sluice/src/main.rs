@@ -258,7 +258,7 @@ enum PolicyCommand {
 
 fn source(file: PathBuf, packages_dir: PathBuf, state_dir: PathBuf) -> ConfigSource {
     let trust_dir = packages_dir.with_file_name("trust");
-    let trial = std::env::current_exe().ok();
+    let trial = sluice_process::own_executable().ok();
     ConfigSource { file, builtins: components::BUILTINS, packages_dir, trust_dir, state_dir, trial }
 }
 

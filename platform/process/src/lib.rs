@@ -13,6 +13,7 @@ pub mod clock;
 mod component;
 mod driver;
 pub mod events;
+mod executable;
 mod ffi;
 pub mod handover;
 mod interfaces;
@@ -33,6 +34,7 @@ mod under_way;
 
 pub use component::{Component, Frame, Prepared};
 pub use driver::{Driver, work};
+pub use executable::own_executable;
 pub use ffi::{leave_out_checksums, watch};
 pub use handover::{HandOverError, Sink, Source, StatePart};
 pub use interfaces::{InterfaceNames, follow_fea, interface_events};

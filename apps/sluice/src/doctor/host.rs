@@ -49,8 +49,8 @@ fn rights() -> Finding {
 
 /// Asks the launcher for the layers of confinement that the host offers to components.
 fn sandbox() -> Finding {
-    let asked =
-        std::env::current_exe().and_then(|own| Command::new(own).args(["confine", "--probe"]).output());
+    let asked = sluice_process::own_executable()
+        .and_then(|own| Command::new(own).args(["confine", "--probe"]).output());
     let host = asked.ok().and_then(|answer| serde_json::from_slice::<Host>(&answer.stdout).ok());
     let missing = host.unwrap_or_default().missing();
     match missing.is_empty() {

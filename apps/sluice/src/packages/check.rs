@@ -11,7 +11,7 @@ use std::process::ExitCode;
 pub fn run(folder: &Path, json: bool) -> ExitCode {
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.into());
     let mut problems = {
-        let executable = std::env::current_exe().ok();
+        let executable = sluice_process::own_executable().ok();
         sluice_manager_process::check_package(crate::components::BUILTINS, &folder, executable.as_deref())
     };
     problems.extend(unknown_names(&folder));

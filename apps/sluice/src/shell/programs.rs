@@ -17,7 +17,7 @@ pub struct Program {
 impl Program {
     /// Returns a tool of the executable, for the router of a run-time folder.
     pub fn own(run_dir: &Path, words: Vec<String>) -> Result<Self, Failure> {
-        let own = std::env::current_exe().map_err(|e| Failure::io("this executable", &e))?;
+        let own = sluice_process::own_executable().map_err(|e| Failure::io("this executable", &e))?;
         let name = words.first().cloned().unwrap_or_default();
         let mut command = Command::new(own);
         command.args(words).env("SLUICE_RUN_DIR", run_dir);

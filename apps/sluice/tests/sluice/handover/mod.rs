@@ -3,6 +3,7 @@
 
 mod listeners;
 mod recordings;
+mod replaced_file;
 mod undone;
 
 use crate::SLUICE;

@@ -73,7 +73,7 @@ impl Confinement {
         first_user: u32,
         cores: Option<PathBuf>,
     ) -> anyhow::Result<Self> {
-        let launcher = std::env::current_exe()?;
+        let launcher = sluice_process::own_executable()?;
         let mut host = probe(&launcher)?;
         let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
         let last = first_user.saturating_add(users::BLOCK - 1);

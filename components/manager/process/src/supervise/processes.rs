@@ -174,7 +174,7 @@ impl Processes {
     pub(crate) fn fall_back(&self, class: &str) -> Option<PathBuf> {
         let mut executables = self.executables.borrow_mut();
         let path = executables.get_mut(class)?.before.take()?;
-        let own = std::env::current_exe().is_ok_and(|own| own == path);
+        let own = sluice_process::own_executable().is_ok_and(|own| own == path);
         let given_up = match own {
             true => executables.remove(class),
             false => executables.insert(class.into(), Executable { path, before: None }),
@@ -207,7 +207,7 @@ impl Processes {
     fn path(&self, class: &str) -> io::Result<PathBuf> {
         match self.executable(class) {
             Some(executable) => Ok(executable.path),
-            None => std::env::current_exe(),
+            None => sluice_process::own_executable(),
         }
     }
 
@@ -348,7 +348,7 @@ impl Processes {
     /// Describes the end of a process by number, with the place of its core.
     pub fn end_in_words(&self, cores: &Cores, pid: u32, status: ExitStatus) -> String {
         let known = self.running.borrow().iter().find(|(_, r)| r.pid == pid).map(|(class, r)| {
-            let own = || std::env::current_exe().unwrap_or_default();
+            let own = || sluice_process::own_executable().unwrap_or_default();
             (class.clone(), r.binary.clone().unwrap_or_else(own))
         });
         let (class, executable) = known.unwrap_or_default();

@@ -159,7 +159,7 @@ pub(crate) fn open_to_components(run_dir: &Path, finder: &Path) -> io::Result<()
 
 /// Returns the folder of the Python client installed with the executable, for third parties' programs.
 pub(crate) fn python_client() -> Option<PathBuf> {
-    let executable = std::env::current_exe().ok()?;
+    let executable = sluice_process::own_executable().ok()?;
     let folder = executable.parent()?.parent()?.join("lib/sluice/python");
     folder.is_dir().then_some(folder)
 }

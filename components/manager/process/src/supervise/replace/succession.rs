@@ -28,7 +28,7 @@ pub async fn succeed(
     if process.under_way.borrow().is_some() || !process.handovers.is_empty() {
         return Err(ReplaceError::Busy);
     }
-    let executable = binary.map_or_else(std::env::current_exe, Ok)?;
+    let executable = binary.map_or_else(sluice_process::own_executable, Ok)?;
     let version = version(&executable).await?;
     let pid = std::process::id();
     let process = Rc::clone(process);
