@@ -104,107 +104,110 @@ fn a_new_file_and_a_comment() {
     assert_eq!(check(tree.root()).unwrap(), [""; 0]);
 }
 
+/// Incompatible changes: a text and its replacement, a part of the problem, and the name that the changelog must have. Numbers of removed
+/// fields are reserved, so that a renewal may record the removal.
+const INCOMPATIBLE: &[[&str; 4]] = &[
+    [
+        "uint32 metric = 2;",
+        "reserved 2;",
+        "message rib.v1.Route, field 2 (metric): recorded (singular, metric, uint32), missing; keep it",
+        "rib.v1.Route",
+    ],
+    [
+        "uint32 metric = 2;",
+        "uint32 metric = 8; reserved 2;",
+        "field 2 (metric): recorded (singular, metric, uint32), has the number 8; keep it",
+        "rib.v1.Route",
+    ],
+    [
+        "uint32 metric = 2;",
+        "uint64 metric = 2;",
+        "field 2 (metric): type was uint32, type is uint64; restore the field and add a new one with a new number",
+        "rib.v1.Route",
+    ],
+    [
+        "uint32 metric = 2;",
+        "uint32 cost = 2;",
+        "field 2 (metric): name was metric, name is cost; restore the name",
+        "rib.v1.Route",
+    ],
+    [
+        "repeated Color colors = 4;",
+        "Color colors = 4;",
+        "field 4 (colors): label was repeated, label is singular; restore the field",
+        "rib.v1.Route",
+    ],
+    [
+        "optional uint32 distance = 3;",
+        "uint32 distance = 3;",
+        "field 3 (distance): label was optional, label is singular",
+        "rib.v1.Route",
+    ],
+    [
+        "oneof action { bool discard = 5;",
+        "bool discard = 5; oneof action {",
+        "field 5 (discard): oneof was action, oneof is none",
+        "rib.v1.Route",
+    ],
+    [
+        "map<string, uint32> counts = 7;",
+        "map<string, uint64> counts = 7;",
+        "message rib.v1.Route.CountsEntry, field 2 (value): type was uint32, type is uint64",
+        "rib.v1.Route.CountsEntry",
+    ],
+    [
+        "BLUE = 2; reserved 9;",
+        "reserved 2, 9;",
+        "enum rib.v1.Color, value BLUE: recorded (2), missing; keep it",
+        "rib.v1.Color",
+    ],
+    [
+        "BLUE = 2; reserved 9;",
+        "BLUE = 3; reserved 2, 9;",
+        "enum rib.v1.Color, value BLUE: number was 2, number is 3; restore the number and add a new value",
+        "rib.v1.Color",
+    ],
+    [
+        "BLUE = 2;",
+        "NAVY = 2;",
+        "enum rib.v1.Color, value BLUE: recorded (2), missing; keep it",
+        "rib.v1.Color",
+    ],
+    [
+        "rpc Add(Route) returns (Empty);",
+        "",
+        "service rib.v1.Rib, method Add: recorded (rib.v1.Empty, rib.v1.Route), missing; keep it",
+        "rib.v1.Rib/Add",
+    ],
+    [
+        "rpc Add(Route) returns (Empty);",
+        "rpc Add(Empty) returns (Empty);",
+        "method Add: request was rib.v1.Route, request is rib.v1.Empty; restore the method and add a new one",
+        "rib.v1.Rib/Add",
+    ],
+    [
+        "rpc Add(Route) returns (Empty);",
+        "rpc Add(Route) returns (Route);",
+        "method Add: reply was rib.v1.Empty, reply is rib.v1.Route",
+        "rib.v1.Rib/Add",
+    ],
+    [
+        "{ option idempotency_level = NO_SIDE_EFFECTS; }",
+        ";",
+        "method Show: only was reads, only is none; restore the method",
+        "rib.v1.Rib/Show",
+    ],
+    [
+        "service Rib {",
+        "service Other {",
+        "service rib.v1.Rib: recorded, missing; keep the service",
+        "rib.v1.Rib",
+    ],
+];
+
 #[test]
 fn incompatible_changes_are_refused() {
-    for (old, new, place, name) in [
-        // The number 2 is reserved, so that a renewal may record the removal.
-        (
-            "uint32 metric = 2;",
-            "reserved 2;",
-            "message rib.v1.Route, field 2 (metric): recorded (singular, metric, uint32), missing; keep it",
-            "rib.v1.Route",
-        ),
-        (
-            "uint32 metric = 2;",
-            "uint32 metric = 8; reserved 2;",
-            "field 2 (metric): recorded (singular, metric, uint32), has the number 8; keep it",
-            "rib.v1.Route",
-        ),
-        (
-            "uint32 metric = 2;",
-            "uint64 metric = 2;",
-            "field 2 (metric): type was uint32, type is uint64; restore the field and add a new one with a new number",
-            "rib.v1.Route",
-        ),
-        (
-            "uint32 metric = 2;",
-            "uint32 cost = 2;",
-            "field 2 (metric): name was metric, name is cost; restore the name",
-            "rib.v1.Route",
-        ),
-        (
-            "repeated Color colors = 4;",
-            "Color colors = 4;",
-            "field 4 (colors): label was repeated, label is singular; restore the field",
-            "rib.v1.Route",
-        ),
-        (
-            "optional uint32 distance = 3;",
-            "uint32 distance = 3;",
-            "field 3 (distance): label was optional, label is singular",
-            "rib.v1.Route",
-        ),
-        (
-            "oneof action { bool discard = 5;",
-            "bool discard = 5; oneof action {",
-            "field 5 (discard): oneof was action, oneof is none",
-            "rib.v1.Route",
-        ),
-        (
-            "map<string, uint32> counts = 7;",
-            "map<string, uint64> counts = 7;",
-            "message rib.v1.Route.CountsEntry, field 2 (value): type was uint32, type is uint64",
-            "rib.v1.Route.CountsEntry",
-        ),
-        (
-            "BLUE = 2; reserved 9;",
-            "reserved 2, 9;",
-            "enum rib.v1.Color, value BLUE: recorded (2), missing; keep it",
-            "rib.v1.Color",
-        ),
-        (
-            "BLUE = 2; reserved 9;",
-            "BLUE = 3; reserved 2, 9;",
-            "enum rib.v1.Color, value BLUE: number was 2, number is 3; restore the number and add a new value",
-            "rib.v1.Color",
-        ),
-        (
-            "BLUE = 2;",
-            "NAVY = 2;",
-            "enum rib.v1.Color, value BLUE: recorded (2), missing; keep it",
-            "rib.v1.Color",
-        ),
-        (
-            "rpc Add(Route) returns (Empty);",
-            "",
-            "service rib.v1.Rib, method Add: recorded (rib.v1.Empty, rib.v1.Route), missing; keep it",
-            "rib.v1.Rib/Add",
-        ),
-        (
-            "rpc Add(Route) returns (Empty);",
-            "rpc Add(Empty) returns (Empty);",
-            "method Add: request was rib.v1.Route, request is rib.v1.Empty; restore the method and add a new one",
-            "rib.v1.Rib/Add",
-        ),
-        (
-            "rpc Add(Route) returns (Empty);",
-            "rpc Add(Route) returns (Route);",
-            "method Add: reply was rib.v1.Empty, reply is rib.v1.Route",
-            "rib.v1.Rib/Add",
-        ),
-        (
-            "{ option idempotency_level = NO_SIDE_EFFECTS; }",
-            ";",
-            "method Show: only was reads, only is none; restore the method",
-            "rib.v1.Rib/Show",
-        ),
-        (
-            "service Rib {",
-            "service Other {",
-            "service rib.v1.Rib: recorded, missing; keep the service",
-            "rib.v1.Rib",
-        ),
-    ] {
+    for &[old, new, place, name] in INCOMPATIBLE {
         let tree = Tree::new();
         tree.change(old, new);
         let problems = check(tree.root()).unwrap();
