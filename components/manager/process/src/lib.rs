@@ -6,7 +6,6 @@
 mod audit;
 mod commit;
 mod configure;
-mod finder;
 mod packages;
 mod revisions;
 mod service;
@@ -196,7 +195,7 @@ async fn serve(
     }
     state::remove_orphaned_sockets(&options.run_dir);
     let people = Rc::new(People::new(&model, &start.tree));
-    let (finder, router) = finder::open(&options, acl, own, Rc::clone(&people)).await?;
+    let (finder, router) = service::finder::open(&options, acl, own, Rc::clone(&people)).await?;
     let is_behind = start.is_behind;
     let process = Rc::new_cyclic(|me: &Weak<ManagerProcess>| {
         let effect = {

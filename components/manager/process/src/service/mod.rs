@@ -1,6 +1,7 @@
 //! The interfaces of the manager.
 
 pub mod configuration;
+pub mod finder;
 pub mod manager;
 pub mod packages;
 pub mod remote;
