@@ -69,58 +69,56 @@ fn replace(component: String, binary: Option<String>, place: &Where) -> Result<(
             }
             other => other.into(),
         })?;
-        print_replaced(&component, &reply, as_json);
+        match as_json {
+            true => print_json(
+                "restart",
+                &json!({
+                    "component": component,
+                    "old_pid": reply.old_pid,
+                    "new_pid": reply.new_pid,
+                    "version": reply.version,
+                    "octets": reply.octets,
+                    "descriptors": reply.descriptors,
+                    "started_ms": reply.started_ms,
+                    "handed_over_ms": reply.handed_over_ms,
+                    "taken_over_ms": reply.taken_over_ms,
+                    "handed_over": !reply.plainly,
+                }),
+            ),
+            false if component == "manager" => {
+                say(&format!(
+                    "manager {} goes on in process {}; its components run on",
+                    reply.version, reply.new_pid
+                ));
+            }
+            false if reply.plainly => {
+                say(&format!(
+                    "{:>7} ms  {component} {} runs in process {}: it hands nothing over, so process {} ended first",
+                    reply.taken_over_ms, reply.version, reply.new_pid, reply.old_pid
+                ));
+            }
+            false if reply.old_pid == 0 => {
+                say(&format!(
+                    "{component} {} did not run, and does again in process {}",
+                    reply.version, reply.new_pid
+                ));
+            }
+            false => {
+                say(&format!(
+                    "{:>7} ms  process {} waits for what process {} has",
+                    reply.started_ms, reply.new_pid, reply.old_pid
+                ));
+                say(&format!(
+                    "{:>7} ms  handed over and checked: {} of state and {}",
+                    reply.handed_over_ms,
+                    counted(reply.octets, "octet", "octets"),
+                    counted(reply.descriptors, "socket", "sockets")
+                ));
+                say(&format!("{:>7} ms  {component} {} has taken over", reply.taken_over_ms, reply.version));
+            }
+        }
         Ok(())
     })
-}
-
-/// Prints the outcome of a replacement.
-fn print_replaced(component: &str, reply: &pb::RestartReply, as_json: bool) {
-    if as_json {
-        return print_json(
-            "restart",
-            &json!({
-                "component": component,
-                "old_pid": reply.old_pid,
-                "new_pid": reply.new_pid,
-                "version": reply.version,
-                "octets": reply.octets,
-                "descriptors": reply.descriptors,
-                "started_ms": reply.started_ms,
-                "handed_over_ms": reply.handed_over_ms,
-                "taken_over_ms": reply.taken_over_ms,
-                "handed_over": !reply.plainly,
-            }),
-        );
-    }
-    if component == "manager" {
-        say(&format!(
-            "manager {} goes on in process {}; its components run on",
-            reply.version, reply.new_pid
-        ));
-    } else if reply.plainly {
-        say(&format!(
-            "{:>7} ms  {component} {} runs in process {}: it hands nothing over, so process {} ended first",
-            reply.taken_over_ms, reply.version, reply.new_pid, reply.old_pid
-        ));
-    } else if reply.old_pid == 0 {
-        say(&format!(
-            "{component} {} did not run, and does again in process {}",
-            reply.version, reply.new_pid
-        ));
-    } else {
-        say(&format!(
-            "{:>7} ms  process {} waits for what process {} has",
-            reply.started_ms, reply.new_pid, reply.old_pid
-        ));
-        say(&format!(
-            "{:>7} ms  handed over and checked: {} of state and {}",
-            reply.handed_over_ms,
-            counted(reply.octets, "octet", "octets"),
-            counted(reply.descriptors, "socket", "sockets")
-        ));
-        say(&format!("{:>7} ms  {component} {} has taken over", reply.taken_over_ms, reply.version));
-    }
 }
 
 /// Returns the failure for a component that the router does not have.
