@@ -28,7 +28,7 @@ help:
 	@echo "make install    the executable, manual pages and completions into PREFIX (/usr/local), below DESTDIR"
 	@echo "make uninstall  removes what make install put there, with the same PREFIX and DESTDIR"
 	@echo "make fuzz-guided  all fuzz targets under libFuzzer, SECONDS each (600)"
-	@echo "make lint       rustfmt, clippy, the rules of the house, licenses, advisories"
+	@echo "make lint       rustfmt, clippy, the rules of the house and of interfaces (cargo xtask interfaces), licenses, advisories"
 
 setup:
 	@dist/setup

@@ -1,5 +1,7 @@
 //! Names of components: the class, and the instance where a class runs several times (`bgp@red`).
 
+pub mod format;
+
 use alloc::format;
 use alloc::string::String;
 

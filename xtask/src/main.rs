@@ -5,6 +5,7 @@ mod circles;
 mod features;
 mod fuzz_guided;
 mod generated;
+mod interfaces;
 mod layers;
 mod licenses;
 mod long;
@@ -40,6 +41,9 @@ enum Chore {
     Advisories,
     /// Compares the features of dependencies of each package with the workspace's.
     Features,
+    /// Compares the interfaces of the router's processes with their recorded descriptions (`idl/baseline`), and refuses changes that
+    /// processes of another version would misread.
+    Interfaces(interfaces::Options),
     /// Runs the fuzz targets under libFuzzer, which follows coverage.
     FuzzGuided(fuzz_guided::Options),
     /// Counts the cache lines that a route needs in BGP's core, by cachegrind.
@@ -79,6 +83,7 @@ fn main() -> anyhow::Result<ExitCode> {
         }
         Chore::Advisories => Ok(report(&advisories::check(&root)?)),
         Chore::Features => Ok(report(&features::check(&root)?)),
+        Chore::Interfaces(options) => Ok(report(&interfaces::run(&root, &options)?)),
         Chore::FuzzGuided(options) => fuzz_guided::run(&root, &options),
         Chore::WorkingSet(options) => working_set::run(&root, &options).map(|()| ExitCode::SUCCESS),
         Chore::Mutate(options) => mutate::run(&root, &options),
@@ -107,6 +112,7 @@ fn broken_rules(root: &Path) -> anyhow::Result<Vec<String>> {
     found.extend(standards::check(root)?);
     found.extend(state::check(root)?);
     found.extend(spelling::check(root)?);
+    found.extend(interfaces::check(root)?);
     Ok(found)
 }
 

@@ -9,6 +9,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use sluice_base::XidType;
+use sluice_base::component::format::{FormatHead, RIGHTS_FORMAT};
 use std::collections::BTreeMap;
 
 /// The error in a text of rights: the line, and the reason.
@@ -18,6 +19,9 @@ pub type ParseError = toml::de::Error;
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rights {
+    /// The version of the file's format; absent: 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<u32>,
     /// The component's class: the name by which it may register.
     pub class: String,
     /// Classes that must be ready before the component starts.
@@ -183,8 +187,12 @@ fn quota_mib<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error
 }
 
 impl Rights {
-    /// Reads a `rights.toml`. An error names the line.
+    /// Reads a `rights.toml`. An error names the line, or both versions of a newer format.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
+        // First of all: a newer format has keys that are unknown here.
+        if let Ok(head) = toml::from_str::<FormatHead>(text) {
+            head.check(RIGHTS_FORMAT).map_err(ParseError::custom)?;
+        }
         let rights: Rights = toml::from_str(text)?;
         for (index, limit) in rights.limit.iter().enumerate() {
             let call = &limit.call;
@@ -280,6 +288,16 @@ mod tests {
         let again: SocketRights =
             serde_json::from_value(serde_json::json!(sockets)).expect("what is written is read");
         assert_eq!(again, sockets);
+    }
+
+    #[test]
+    fn a_newer_format_is_refused_with_both_versions() {
+        let rights = |format: &str| Rights::parse(&format!("abilities = 1\n{format}\nclass = \"x\"\n"));
+        let error = rights("format = 2").expect_err("newer").to_string();
+        assert!(error.contains("format 2,") && error.contains("up to 1;"), "{error}");
+        assert!(rights("format = 1").expect_err("unknown key").to_string().contains("abilities"));
+        assert!(rights("format = \"1\"").expect_err("no number").to_string().contains("line "));
+        assert_eq!(Rights::parse("format = 1\nclass = \"x\"\n").expect("valid").class, "x");
     }
 
     #[test]

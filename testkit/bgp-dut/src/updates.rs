@@ -54,18 +54,7 @@ pub(super) fn read_update<P: Net>(peer: &mut ScriptedPeer<P>, body: &[u8]) {
             code::MP_REACH_NLRI => {
                 assert_eq!(position, 0, "RFC 7606, section 5.1");
                 let reach = MpReach::decode(attribute.value, 0).unwrap();
-                match reach.next_hop.len() {
-                    4 => route.next_hop = <[u8; 4]>::try_from(reach.next_hop).unwrap().into(),
-                    24 => {
-                        let xid = Xid::from_octets(reach.next_hop.try_into().unwrap());
-                        route.next_hop = P::host_of(xid.into());
-                    }
-                    _ => {
-                        let (global, local) = reach.next_hop.split_first_chunk::<16>().unwrap();
-                        route.next_hop = IpAddr::from(*global);
-                        route.link_local = local.first_chunk::<16>().map(|a| Ipv6Addr::from(*a));
-                    }
-                }
+                read_next_hop::<P>(&mut route, reach.next_hop);
                 nlri(reach.nlri, &mut announced);
                 continue;
             }
@@ -86,6 +75,30 @@ pub(super) fn read_update<P: Net>(peer: &mut ScriptedPeer<P>, body: &[u8]) {
         }
     }
     peer.end_of_rib |= is_marker;
+    store(peer, &route, announced, withdrawn);
+}
+
+/// Reads the next hop of MP_REACH_NLRI: IPv4, a XID, or IPv6 with or without a link-local address.
+fn read_next_hop<P: Net>(route: &mut Route, octets: &[u8]) {
+    match octets.len() {
+        4 => route.next_hop = <[u8; 4]>::try_from(octets).unwrap().into(),
+        24 => route.next_hop = P::host_of(Xid::from_octets(octets.try_into().unwrap()).into()),
+        _ => {
+            let (global, local) = octets.split_first_chunk::<16>().unwrap();
+            route.next_hop = IpAddr::from(*global);
+            route.link_local = local.first_chunk::<16>().map(|a| Ipv6Addr::from(*a));
+        }
+    }
+}
+
+/// Stores the announced routes and removes the withdrawn ones, each with its path identifier.
+fn store<P: Net>(
+    peer: &mut ScriptedPeer<P>,
+    route: &Route,
+    announced: Vec<(P, u32)>,
+    withdrawn: Vec<(P, u32)>,
+) {
+    let several = peer.several;
     for (prefix, id) in withdrawn {
         let known =
             if several { peer.received_paths.remove(&(prefix, id)) } else { peer.received.remove(&prefix) };

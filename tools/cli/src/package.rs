@@ -4,6 +4,7 @@ use crate::grammar::{Argument, Choice, Command, Keyword};
 use crate::kind::{Kind, Live};
 use crate::render::Format;
 use serde::Deserialize;
+use sluice_base::component::format::{COMMANDS_FORMAT, FormatHead, UnknownFormat};
 use std::collections::BTreeMap;
 
 /// A command made of a single call.
@@ -62,6 +63,9 @@ pub struct Page {
 /// The reason why a package's commands are refused.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PackageError {
+    /// The file has a newer format.
+    #[error("commands.toml: {0}")]
+    Format(#[from] UnknownFormat),
     /// Not TOML, or with unknown fields.
     #[error("{0}")]
     Text(String),
@@ -78,6 +82,9 @@ pub enum PackageError {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
+    /// Checked before all other keys.
+    #[serde(rename = "format")]
+    _format: Option<u32>,
     #[serde(default)]
     command: Vec<Entry>,
     /// Help for words that several commands begin with: `"show rip" = "RIP: routes and neighbors"`.
@@ -140,6 +147,10 @@ const VERBS: [&str; 3] = ["show", "clear", "request"];
 
 /// Reads a `commands.toml`.
 pub fn parse(text: &str) -> Result<Vec<PackageCommand>, PackageError> {
+    // First of all: a newer format has keys that are unknown here.
+    if let Ok(head) = toml::from_str::<FormatHead>(text) {
+        head.check(COMMANDS_FORMAT)?;
+    }
     let file: File = toml::from_str(text).map_err(|e| PackageError::Text(e.to_string()))?;
     file.command.into_iter().map(|entry| build(entry, &file.help)).collect()
 }
@@ -256,6 +267,14 @@ mod tests {
         let words: Vec<String> = "show rip nei 192.0.2.1 limit 3".split(' ').map(String::from).collect();
         let read = grammar.read(&words).expect("understood");
         assert_eq!((read.values.text("address"), read.values.number("limit")), (Some("192.0.2.1"), Some(3)));
+    }
+
+    #[test]
+    fn a_newer_format_is_refused_with_both_versions() {
+        assert_eq!(parse(&format!("format = 1\n{RIP}")), parse(RIP));
+        let newer = parse("aliases = 1\nformat = 7\n").expect_err("newer");
+        assert_eq!(newer, PackageError::Format(UnknownFormat { found: 7, newest: COMMANDS_FORMAT }));
+        assert!(newer.to_string().contains("format 7,") && newer.to_string().contains("up to 1;"), "{newer}");
     }
 
     #[test]

@@ -97,7 +97,12 @@ fn converge(
     report.note("installed_s", installed.as_secs_f64());
     report.note("convergence_s", begin.elapsed().as_secs_f64());
     report.note("routes_per_s", (all.v4 + all.v6) as f64 / installed.as_secs_f64());
+    compare_counters(&cli, with_customer, report)
+}
 
+/// Compares the counters of the neighbors, the RIB and the kernel.
+fn compare_counters(cli: &Cli<'_>, with_customer: Count, report: &mut Report) -> Result<()> {
+    let lab = cli.lab;
     report.step("who counted what");
     let mut sessions = 0;
     let mut neighbors = serde_json::Map::new();

@@ -71,6 +71,12 @@ pub async fn summary(client: &pb::BgpClient, out: &mut Output) -> Result<(), Fai
         ));
     }
     out.line("");
+    out.table(&table_of(&neighbors, out.is_colored()), "no neighbors");
+    Ok(())
+}
+
+/// Returns a table with a session a line.
+fn table_of(neighbors: &[pb::Neighbor], is_colored: bool) -> Table {
     let mut table = Table::new(&[
         "neighbor",
         "as",
@@ -82,11 +88,10 @@ pub async fn summary(client: &pb::BgpClient, out: &mut Output) -> Result<(), Fai
         "description",
         "notes",
     ]);
-    for n in &neighbors {
+    for n in neighbors {
         let is_down = n.state != ESTABLISHED;
         // Where a color can say it, the state is the word of the RFC alone.
-        let state =
-            if is_down && !out.is_colored() { format!("{} (down)", n.state) } else { n.state.clone() };
+        let state = if is_down && !is_colored { format!("{} (down)", n.state) } else { n.state.clone() };
         let cells = vec![
             n.address.clone(),
             n.peer_as.to_string(),
@@ -100,8 +105,7 @@ pub async fn summary(client: &pb::BgpClient, out: &mut Output) -> Result<(), Fai
         ];
         if is_down { table.row_down(cells) } else { table.row(cells) }
     }
-    out.table(&table, "no neighbors");
-    Ok(())
+    table
 }
 
 /// Prints the details of one neighbor, or of all neighbors.

@@ -4,8 +4,8 @@ mod comparison;
 mod repair;
 
 use crate::engine::{
-    AuthorityRoutes, BesideId, Capability, EngineDigests, EngineOp, Members, Mended, NextHopId, Notice,
-    OtherRoute, Refusal, RefusalKind, RouteTarget, Scope,
+    AuthorityRoutes, BesideId, Capability, EngineDigests, EngineOp, Link, Member, Members, Mended, NextHopId,
+    Notice, OtherRoute, Refusal, RefusalKind, RouteTarget, Scope,
 };
 use crate::event::Event;
 use crate::fib::{Observation, RefusedRoute};
@@ -242,22 +242,7 @@ impl Fea {
 
     fn notice(&mut self, now: Instant, notice: Notice, out: &mut Outbox<Output>) {
         match notice {
-            Notice::LinkIs(link) => {
-                let index = link.index;
-                if !link.admin_up {
-                    self.others.remove_on(index);
-                }
-                match self.interfaces.link_is(link, out) {
-                    Transition::CameUp => {
-                        self.retry(self.pool.dead(|m| m.interface() == Some(index)), out);
-                    }
-                    Transition::WentDown => self.link_down(index, out),
-                    Transition::None => {}
-                }
-                if self.interfaces.differs(index) {
-                    self.damage(now, Drift::Link(index), out);
-                }
-            }
+            Notice::LinkIs(link) => self.link_is(now, link, out),
             Notice::LinkGone(index) => {
                 self.link_down(index, out);
                 self.others.remove_on(index);
@@ -276,15 +261,7 @@ impl Fea {
                 }
                 self.settle_sources(out);
             }
-            Notice::MemberIs(id, member) => match self.pool.find(id) {
-                Some(n) => {
-                    if !self.pool.see(n, member) {
-                        self.damage(now, Drift::NextHop(id), out);
-                    }
-                }
-                None if !self.started => self.pool.adopt(id, member, out),
-                None => out.push(Output::Engine(EngineOp::DeleteNextHop { id })),
-            },
+            Notice::MemberIs(id, member) => self.member_is(now, id, member, out),
             Notice::GroupIs(id, members) => self.group_is(now, id, members, out),
             Notice::NextHopForeign(id) => match self.holds_object(id) {
                 true => self.damage(now, Drift::NextHop(id), out),
@@ -313,6 +290,35 @@ impl Fea {
                 out.push(Output::Effect(Effect::Event(Event::Overrun)));
                 out.push(Output::RequestSnapshot);
             }
+        }
+    }
+
+    fn link_is(&mut self, now: Instant, link: Link, out: &mut Outbox<Output>) {
+        let index = link.index;
+        if !link.admin_up {
+            self.others.remove_on(index);
+        }
+        match self.interfaces.link_is(link, out) {
+            Transition::CameUp => {
+                self.retry(self.pool.dead(|m| m.interface() == Some(index)), out);
+            }
+            Transition::WentDown => self.link_down(index, out),
+            Transition::None => {}
+        }
+        if self.interfaces.differs(index) {
+            self.damage(now, Drift::Link(index), out);
+        }
+    }
+
+    fn member_is(&mut self, now: Instant, id: NextHopId, member: Member, out: &mut Outbox<Output>) {
+        match self.pool.find(id) {
+            Some(n) => {
+                if !self.pool.see(n, member) {
+                    self.damage(now, Drift::NextHop(id), out);
+                }
+            }
+            None if !self.started => self.pool.adopt(id, member, out),
+            None => out.push(Output::Engine(EngineOp::DeleteNextHop { id })),
         }
     }
 

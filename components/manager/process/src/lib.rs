@@ -68,14 +68,10 @@ use sluice_manager::commit::Input as CommitInput;
 use sluice_manager::component::Phase;
 use sluice_manager::event::Severity;
 use sluice_manager::{End, Input, Manager, Output, Spec};
-use sluice_process::{Driver, socket_folder};
+use sluice_process::Driver;
 use sluice_xrl::finder::Finder;
 use sluice_xrl::idl::common::v1 as common;
-use sluice_xrl::idl::manager::v1::{
-    configuration_service, helpers_service, manager_service, packages_service, remote_service,
-    shared_configuration_service,
-};
-use sluice_xrl::{Acl, EndpointOptions, LifeEvent, Principal, Target, XrlEndpoint, XrlError};
+use sluice_xrl::{Acl, LifeEvent, Principal, XrlEndpoint, XrlError};
 use tokio::sync::Notify;
 use tracing::{error, info, warn};
 
@@ -203,24 +199,9 @@ async fn serve(
         acl.insert(*secret, principal(class, &model, processes.confinement.user(class)?));
     }
     state::remove_orphaned_sockets(&options.run_dir);
-    let socket = options.run_dir.join("finder.sock");
-    let mut finder =
-        Finder::bind(&socket, acl).await.map_err(start_error::cannot("make the socket", &socket))?;
-    let apart = state::make_operators_folder(&options.run_dir)?;
-    finder.bind_apart(&apart).await.map_err(start_error::cannot("make the socket", &apart))?;
-    state::open_to_components(&options.run_dir, &socket)
-        .map_err(start_error::cannot("open the socket", &socket))?;
     let people = Rc::new(People::new(&model, &start.tree));
-    let asked = Rc::clone(&people);
-    finder.set_people(Box::new(move |peer| asked.principal(peer)));
-    let sockets = socket_folder(&options.run_dir, "manager");
-    std::fs::create_dir_all(&sockets).map_err(start_error::cannot("make the folder", &sockets))?;
-    // People load whole configurations.
-    let options_of_own = EndpointOptions {
-        max_frame: sluice_xrl::frame::MAX_LENGTH,
-        ..EndpointOptions::new(&socket, own, sockets)
-    };
-    let router = XrlEndpoint::connect(options_of_own).await?;
+    let (finder, router) = service::finder::open(&options, acl, own, Rc::clone(&people)).await?;
+    let is_behind = start.is_behind;
     let process = Rc::new_cyclic(|me: &Weak<ManagerProcess>| {
         let effect = {
             let me = me.clone();
@@ -269,43 +250,34 @@ async fn serve(
             stopped: Notify::new(),
         }
     });
-    let served = Rc::new(service::Served(Rc::clone(&process)));
-    let services = vec![
-        manager_service(Rc::clone(&served)),
-        configuration_service(Rc::clone(&served)),
-        packages_service(Rc::clone(&served)),
-        helpers_service(Rc::clone(&served)),
-        remote_service(Rc::clone(&served)),
-        shared_configuration_service(served),
-        sluice_process::events::service(),
-    ];
-    let _registered = process.router.register(Target::new("manager", services).singleton()).await?;
-    {
-        let me = Rc::clone(&process);
-        tokio::task::spawn_local(async move { me.driver.run().await });
-    }
-    process.adopt(adopted);
-    process.adopt_helpers();
-    process.want();
-    tokio::task::spawn_local(watch::watch(Rc::clone(&process)));
-    tokio::task::spawn_local(kept_files::watch(Rc::clone(&process)));
-    tokio::task::spawn_local(service_manager::follow(Rc::clone(&process)));
-    tokio::task::spawn_local(denials::follow(Rc::clone(&process)));
-    let unconfirmed = process.revisions.borrow().unconfirmed();
-    if let Some(unconfirmed) = unconfirmed {
-        process.confirm_until(unconfirmed.revision, unconfirmed.until_unix_ms);
-    }
-    if start.is_behind {
-        process.copy_later();
-    }
-    {
-        let me = Rc::clone(&process);
-        tokio::task::spawn_local(async move { me.processes.keep_written().await });
-    }
+    let _registered = service::register(&process).await?;
+    process.begin(adopted, is_behind);
     process.wait_for_signals().await
 }
 
 impl ManagerProcess {
+    /// Adopts the processes that run already, starts the missing ones, and starts the tasks that watch them all.
+    fn begin(self: &Rc<Self>, adopted: Vec<(String, [u8; 16])>, is_file_behind: bool) {
+        let me = Rc::clone(self);
+        tokio::task::spawn_local(async move { me.driver.run().await });
+        self.adopt(adopted);
+        self.adopt_helpers();
+        self.want();
+        tokio::task::spawn_local(watch::watch(Rc::clone(self)));
+        tokio::task::spawn_local(kept_files::watch(Rc::clone(self)));
+        tokio::task::spawn_local(service_manager::follow(Rc::clone(self)));
+        tokio::task::spawn_local(denials::follow(Rc::clone(self)));
+        let unconfirmed = self.revisions.borrow().unconfirmed();
+        if let Some(unconfirmed) = unconfirmed {
+            self.confirm_until(unconfirmed.revision, unconfirmed.until_unix_ms);
+        }
+        if is_file_behind {
+            self.copy_later();
+        }
+        let me = Rc::clone(self);
+        tokio::task::spawn_local(async move { me.processes.keep_written().await });
+    }
+
     fn carry_out(self: &Rc<Self>, output: Output) {
         match output {
             Output::Spawn(class) => self.spawn(&class),

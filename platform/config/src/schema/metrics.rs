@@ -16,6 +16,7 @@ pub use names::prefix;
 
 use error::shown;
 use serde::Deserialize;
+use sluice_base::component::format::{FormatHead, METRICS_FORMAT};
 use std::collections::{BTreeMap, BTreeSet};
 use toml::Spanned;
 
@@ -115,9 +116,18 @@ impl Metric {
     }
 }
 
+/// The part that every version of the format has, with its place.
+#[derive(Deserialize)]
+struct Head {
+    format: Option<Spanned<u32>>,
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
+    /// Checked before all other keys.
+    #[serde(rename = "format")]
+    _format: Option<u32>,
     #[serde(default)]
     metric: Vec<Spanned<Entry>>,
 }
@@ -146,6 +156,12 @@ struct Entry {
 /// The first problem, with its line.
 pub fn parse(package: &str, text: &str) -> Result<Vec<Metric>, MetricsError> {
     let at = |offset: usize, problem| MetricsError::new(text, offset, problem);
+    // First of all: a newer format has keys that are unknown here.
+    if let Ok(head) = toml::from_str::<Head>(text) {
+        let (start, format) = head.format.map(|f| (f.span().start, f.into_inner())).unzip();
+        let check = FormatHead { format }.check(METRICS_FORMAT);
+        check.map_err(|error| at(start.unwrap_or(0), Problem::Format(error)))?;
+    }
     let file: File = toml::from_str(text).map_err(|error| {
         let offset = error.span().map_or(0, |span| span.start);
         at(offset, Problem::Text(shown(&error.message().trim_end().replace('\n', ", "))))

@@ -199,6 +199,16 @@ fn path(blocks: &[Vec<String>], words: &[String]) -> String {
     all.join(" ")
 }
 
+/// Returns true for a text of statements, a line each (`set PATH VALUE`).
+fn is_set_form(text: &str) -> bool {
+    let is_statement = |piece: &Piece<'_>| !matches!(piece, Piece::Comment(_) | Piece::Lines(_));
+    let first = text
+        .lines()
+        .map(str::trim_start)
+        .find(|line| !line.trim_end().is_empty() && !line.starts_with(['#', '/']));
+    pieces(text).iter().any(is_statement) && first.is_some_and(|line| line.starts_with("set "))
+}
+
 /// Returns the comments of a text.
 fn collect(text: &str) -> Collected {
     let mut found = Collected::default();
@@ -208,11 +218,7 @@ fn collect(text: &str) -> Collected {
     let mut above: Vec<String> = Vec::new();
     let mut last: Option<String> = None;
     let (mut is_start, mut is_new_line) = (true, true);
-    let is_lines = pieces(text).iter().any(|piece| !matches!(piece, Piece::Comment(_) | Piece::Lines(_)))
-        && text
-            .lines()
-            .find(|line| !line.trim().is_empty() && !line.trim_start().starts_with(['#', '/']))
-            .is_some_and(|line| line.trim_start().starts_with("set "));
+    let is_lines = is_set_form(text);
     for piece in pieces(text) {
         match piece {
             Piece::Comment(said) => {
@@ -225,10 +231,7 @@ fn collect(text: &str) -> Collected {
                     found.ended(&blocks, &mut words, &mut above, &mut last);
                 }
                 match &last {
-                    Some(path) if !is_new_line && words.is_empty() => {
-                        let comments = found.comments.entry(path.clone()).or_default();
-                        comments.behind.get_or_insert(said.to_owned());
-                    }
+                    Some(path) if !is_new_line && words.is_empty() => found.behind(path, said),
                     _ => above.extend(said.lines().map(|line| line.trim().to_owned())),
                 }
                 continue;
@@ -277,6 +280,12 @@ fn collect(text: &str) -> Collected {
 }
 
 impl Collected {
+    /// Notes a comment behind a statement, on the same line.
+    fn behind(&mut self, path: &str, said: &str) {
+        let comments = self.comments.entry(path.to_owned()).or_default();
+        comments.behind.get_or_insert(said.to_owned());
+    }
+
     /// Gives the waiting comments to an ended statement.
     fn ended(
         &mut self,

@@ -49,7 +49,7 @@ impl UdpCaller {
         self.sequence.set(sequence.wrapping_add(1));
         let ms = within.map_or(0, |d| u32::try_from(d.as_millis()).unwrap_or(u32::MAX));
         let mut out = Vec::new();
-        let start = frame::begin(&mut out, Kind::Datagram, sequence, 0);
+        let start = frame::begin(&mut out, Kind::Datagram, sequence, frame::VERSION);
         Datagram::encode_head(&credential.bind(path), ms, &mut out);
         out.extend_from_slice(arguments);
         let fits = frame::end(&mut out, start);

@@ -6,16 +6,13 @@ use super::denials::Denials;
 use super::life::{Life, LifeEvent};
 use crate::XrlError;
 use crate::finder::offers::check_size;
-use crate::finder::records::{
-    Client, ClientId, InterfaceRecord, MAX_NAME, MethodRecord, Subject, TargetRecord,
-};
+use crate::finder::records::{Client, ClientId, InterfaceRecord, MAX_NAME, Subject, TargetRecord};
 use crate::idl::finder::v1::{
     Endpoint, Event, InterfaceInfo, RegisterReply, RegisterRequest, ResolveReply, TargetInfo,
     TransportFamily, event,
 };
 use crate::wire::denied::Denied;
 use crate::wire::frame::Key;
-use crate::wire::kill;
 use crate::wire::seal::{Holder, Seal};
 use sluice_base::{class_of, instance_of};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -58,19 +55,9 @@ impl Core {
         request: RegisterRequest,
         random: &mut dyn FnMut() -> Key,
     ) -> Result<RegisterReply, XrlError> {
-        let (client, principal) = self.client(id)?;
-        let pid = client.pid;
+        let pid = self.client(id)?.0.pid;
         check_name("class", &request.class)?;
-        // The name of an instance (`bgp@red`) is a right of its own: one instance is not another.
-        let name = match instance_of(&request.instance) {
-            Some(_) => &request.instance,
-            None => &request.class,
-        };
-        if class_of(name) != class_of(&request.class) || !principal.can_register(name) {
-            let (why, name) = (format!("{} may not register {name}", principal.name), name.clone());
-            self.deny(id, Denied::Registration, &name);
-            return Err(XrlError::AccessDenied(why));
-        }
+        self.check_right_to_register(id, &request)?;
         check_size(&request)?;
         for interface in &request.interfaces {
             check_name("interface", &interface.name)?;
@@ -82,16 +69,7 @@ impl Core {
         if self.targets.contains_key(&instance) {
             self.remove_target(&instance);
         }
-        let interfaces = request.interfaces.into_iter().map(|offer| InterfaceRecord {
-            name: offer.name,
-            descriptors: offer.descriptors.into(),
-            methods: offer
-                .methods
-                .into_iter()
-                .map(|m| MethodRecord { name: m.name, families: m.families, reads: m.reads })
-                .collect(),
-        });
-        let interfaces = interfaces.collect();
+        let interfaces = request.interfaces.into_iter().map(InterfaceRecord::from).collect();
         let mut endpoints = request.endpoints;
         // Nobody registers somebody else's process: the kernel reports the number of the connection's process.
         endpoints.retain(|e| e.family() != TransportFamily::Kill);
@@ -125,6 +103,21 @@ impl Core {
             self.woken.push(id);
         }
         Ok(RegisterReply { instance, cookie: cookie.to_vec(), seal: seal.octets().to_vec() })
+    }
+
+    fn check_right_to_register(&mut self, id: ClientId, request: &RegisterRequest) -> Result<(), XrlError> {
+        let (_, principal) = self.client(id)?;
+        // The name of an instance (`bgp@red`) is a right of its own: one instance is not another.
+        let name = match instance_of(&request.instance) {
+            Some(_) => &request.instance,
+            None => &request.class,
+        };
+        if class_of(name) == class_of(&request.class) && principal.can_register(name) {
+            return Ok(());
+        }
+        let why = format!("{} may not register {name}", principal.name);
+        self.deny(id, Denied::Registration, name);
+        Err(XrlError::AccessDenied(why))
     }
 
     fn free_name(&self, request: &RegisterRequest) -> Result<String, XrlError> {
@@ -260,20 +253,7 @@ impl Core {
         };
         let life = &target.life;
         let reads = target.reads(interface, method);
-        let is_kill = |e: &Endpoint| e.family() == TransportFamily::Kill;
-        let offered: Vec<Endpoint> = if interface == kill::INTERFACE && method == kill::METHOD {
-            target.endpoints.iter().filter(|e| is_kill(e)).cloned().collect()
-        } else {
-            let found = target.interfaces.iter().find(|i| i.name == interface);
-            let found = found.ok_or_else(|| XrlError::UnknownInterface(format!("{name}/{interface}")))?;
-            let found = found.methods.iter().find(|m| m.name == method);
-            let found =
-                found.ok_or_else(|| XrlError::UnknownMethod(format!("{name}/{interface}/{method}")))?;
-            let is_offered = |e: &&Endpoint| {
-                !is_kill(e) && (found.families.is_empty() || found.families.contains(&e.family))
-            };
-            target.endpoints.iter().filter(is_offered).cloned().collect()
-        };
+        let offered = target.endpoints_of(name, interface, method)?;
         let grant = self.acl.get(&client.identity).map_or(0, |granted| granted.grant);
         let path = format!("{}/{interface}/{method}", life.instance);
         let key = |holder| target.seal.key(grant, &principal.name, &path, holder).to_vec();
@@ -294,16 +274,20 @@ impl Core {
             let (person, peer) = (principal.name.clone(), Peer { pid: client.pid, uid: client.uid });
             self.actions.note(&person, peer, path);
         }
-        if let Some(client) = self.clients.get_mut(&id) {
-            if client.resolved.len() >= MAX_RESOLVED
-                && let Some((oldest, _)) = client.resolved.pop_first()
-            {
-                client.invalid.insert(oldest);
-                self.woken.push(id);
-            }
-            client.resolved.insert(name.to_owned(), reply.instance.clone());
-        }
+        self.note_resolved(id, name, &reply.instance);
         Ok(reply)
+    }
+
+    /// Notes that a client knows the endpoints of an instance by a name, to notify the client when they are no longer valid.
+    fn note_resolved(&mut self, id: ClientId, name: &str, instance: &str) {
+        let Some(client) = self.clients.get_mut(&id) else { return };
+        if client.resolved.len() >= MAX_RESOLVED
+            && let Some((oldest, _)) = client.resolved.pop_first()
+        {
+            client.invalid.insert(oldest);
+            self.woken.push(id);
+        }
+        client.resolved.insert(name.to_owned(), instance.to_owned());
     }
 
     pub(crate) fn watch(&mut self, id: ClientId, subject: Subject) -> Result<(), XrlError> {

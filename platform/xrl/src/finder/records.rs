@@ -2,8 +2,10 @@
 
 use super::acl::Identity;
 use super::life::{Life, LifeQueue};
-use crate::idl::finder::v1::Endpoint;
+use crate::XrlError;
+use crate::idl::finder::v1::{Endpoint, InterfaceOffer, TransportFamily};
 use crate::wire::frame::Key;
+use crate::wire::kill;
 use crate::wire::seal::Seal;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
@@ -55,6 +57,15 @@ pub(super) struct InterfaceRecord {
     pub(super) descriptors: Rc<[u8]>,
 }
 
+impl From<InterfaceOffer> for InterfaceRecord {
+    fn from(offer: InterfaceOffer) -> Self {
+        let methods = offer.methods.into_iter();
+        let methods =
+            methods.map(|m| MethodRecord { name: m.name, families: m.families, reads: m.reads }).collect();
+        InterfaceRecord { name: offer.name, descriptors: offer.descriptors.into(), methods }
+    }
+}
+
 pub(super) struct TargetRecord {
     pub(super) life: Life,
     pub(super) owner: ClientId,
@@ -77,6 +88,26 @@ impl TargetRecord {
     /// Returns true for a method that only reads, as registered by the target.
     pub(super) fn reads(&self, interface: &str, method: &str) -> bool {
         self.method(interface, method).is_some_and(|method| method.reads)
+    }
+
+    /// Returns the endpoints by which a method is called. `name` is the caller's name of the target, for errors.
+    pub(super) fn endpoints_of(
+        &self,
+        name: &str,
+        interface: &str,
+        method: &str,
+    ) -> Result<Vec<Endpoint>, XrlError> {
+        let is_kill = |e: &Endpoint| e.family() == TransportFamily::Kill;
+        if interface == kill::INTERFACE && method == kill::METHOD {
+            return Ok(self.endpoints.iter().filter(|e| is_kill(e)).cloned().collect());
+        }
+        let found = self.interfaces.iter().find(|i| i.name == interface);
+        let found = found.ok_or_else(|| XrlError::UnknownInterface(format!("{name}/{interface}")))?;
+        let found = found.methods.iter().find(|m| m.name == method);
+        let found = found.ok_or_else(|| XrlError::UnknownMethod(format!("{name}/{interface}/{method}")))?;
+        let is_offered =
+            |e: &&Endpoint| !is_kill(e) && (found.families.is_empty() || found.families.contains(&e.family));
+        Ok(self.endpoints.iter().filter(is_offered).cloned().collect())
     }
 
     /// Octets of the descriptions of its interfaces.

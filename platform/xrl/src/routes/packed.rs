@@ -37,9 +37,22 @@ pub enum UnpackError {
     /// The octets end too early.
     #[error("packed routes: truncated at octet {0}")]
     Truncated(usize),
-    /// The first three octets do not match the version, kind and family.
-    #[error("packed routes: the head {0:?} is of another version, kind or family")]
-    Head([u8; 3]),
+    /// The batch has an unknown version, such as that of a newer sender.
+    #[error(
+        "packed routes: version {found}; this version of Sluice reads versions {OLDEST_VERSION} to {VERSION}"
+    )]
+    Version {
+        /// The version of the batch.
+        found: u8,
+    },
+    /// The second and third octet do not match the kind and family.
+    #[error("packed routes: kind {} of family {}; expected kind {} of family {}", found[0], found[1], expected[0], expected[1])]
+    Head {
+        /// Kind and family of the batch.
+        found: [u8; 2],
+        /// Kind and family that the receiver expects.
+        expected: [u8; 2],
+    },
     /// A value out of range.
     #[error("packed routes: bad {what} before octet {offset}")]
     Value {
@@ -249,10 +262,12 @@ fn prefix<P: Prefix>(c: &mut Cursor<'_>) -> Result<P, UnpackError> {
 /// Reads the head of a batch, and returns its version.
 fn head<P: Prefix>(data: &[u8], kind: u8) -> Result<(Cursor<'_>, u8), UnpackError> {
     let mut c = Cursor::new(data);
-    let head = c.array::<3>()?;
-    let [version, found, family] = head;
-    let is_known = (OLDEST_VERSION..=VERSION).contains(&version) && (found, family) == (kind, P::ID.0);
-    if is_known { Ok((c, version)) } else { Err(UnpackError::Head(head)) }
+    let [version, found_kind, family] = c.array::<3>()?;
+    if !(OLDEST_VERSION..=VERSION).contains(&version) {
+        return Err(UnpackError::Version { found: version });
+    }
+    let (found, expected) = ([found_kind, family], [kind, P::ID.0]);
+    if found == expected { Ok((c, version)) } else { Err(UnpackError::Head { found, expected }) }
 }
 
 fn end(c: &Cursor<'_>) -> Result<(), UnpackError> {

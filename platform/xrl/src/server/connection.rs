@@ -285,14 +285,7 @@ fn greeting(frame: Frame<'_>) -> Result<(), XrlError> {
     if frame.kind != Kind::Hello || frame.body != frame::MAGIC {
         return Err(XrlError::Protocol("expected Hello first".to_owned()));
     }
-    if frame.method != frame::VERSION {
-        let (theirs, ours) = (frame.method, frame::VERSION);
-        let why = format!(
-            "version {theirs} of the XRL protocol; expected {ours}: install a client of this router's version"
-        );
-        return Err(XrlError::Protocol(why));
-    }
-    Ok(())
+    frame::check_version(frame.method)
 }
 
 /// Handles a single frame; an error ends the connection.

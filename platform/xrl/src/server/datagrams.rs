@@ -37,12 +37,19 @@ fn handle(
     registry: &Registry,
     running: &mut JoinSet<()>,
 ) {
-    let Ok(Some((Frame { kind: Kind::Datagram, sequence, body, .. }, _))) = frame::decode(data) else {
+    let Ok(Some((Frame { kind: Kind::Datagram, sequence, method: version, body }, _))) = frame::decode(data)
+    else {
         return;
     };
     let Ok(call) = Datagram::decode(body) else {
         return;
     };
+    // Callers that state no version have the first one with datagrams, which is this one.
+    if version != 0
+        && let Err(other) = frame::check_version(version)
+    {
+        return answer(socket, from, sequence, Err(other));
+    }
     let deadline =
         (call.within_ms != 0).then(|| Instant::now() + Duration::from_millis(call.within_ms.into()));
     let started = match registry.find(&call.bind, Family::Udp, None, None) {

@@ -3,6 +3,7 @@
 //! Every frame is `u32 length, u8 kind, u32 sequence, u16 method, body`, in network order; the length counts the
 //! octets behind it.
 
+use crate::XrlError;
 use sluice_wire::Cursor;
 
 /// Octets of a frame before its body, including the length.
@@ -11,7 +12,7 @@ pub const HEADER: usize = 11;
 const LENGTH: usize = 4;
 /// Largest value of the length field.
 pub const MAX_LENGTH: usize = 16 << 20;
-/// The protocol's version, in the Hello frame.
+/// The protocol's version, in the frames Hello and Datagram.
 pub const VERSION: u16 = 2;
 /// Octets of the largest datagram over IPv4.
 pub(crate) const MAX_DATAGRAM: usize = 65_507;
@@ -25,6 +26,16 @@ pub const KEY: usize = 16;
 
 /// The Finder's word that a caller may use a method: a keyed hash of the method and the caller.
 pub type Key = [u8; KEY];
+
+/// Checks the protocol's version of a caller.
+pub(crate) fn check_version(theirs: u16) -> Result<(), XrlError> {
+    if theirs == VERSION {
+        return Ok(());
+    }
+    Err(XrlError::Protocol(format!(
+        "version {theirs} of the XRL protocol; expected {VERSION}: install a client of this router's version"
+    )))
+}
 
 /// The purpose of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,7 +57,7 @@ pub enum Kind {
     Error = 7,
     /// Target: the reason for closing the connection.
     Close = 8,
-    /// Caller, by UDP: a whole call.
+    /// Caller, by UDP: a whole call; `method` is the version, 0 from callers that state none.
     Datagram = 9,
 }
 

@@ -6,21 +6,25 @@ use std::time::Duration;
 
 use crate::support::*;
 use prost::Message;
-use sluice_xrl::frame::{self, Bind, Frame, Kind};
-use sluice_xrl::{MAX_REPLIES, MAX_RUNNING};
+use sluice_xrl::frame::{self, Bind, Datagram, Frame, Kind};
+use sluice_xrl::idl::finder::v1::{FinderClient, ResolveReply, ResolveRequest, TransportFamily};
+use sluice_xrl::{MAX_REPLIES, MAX_RUNNING, XrlEndpoint, XrlError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::{UdpSocket, UnixListener, UnixStream};
 
-/// The Unix socket of a target's method, and a caller's key and grant, from the Finder.
-async fn resolved(world: &World, method: &str) -> (String, ([u8; 16], u64)) {
-    use sluice_xrl::idl::finder::v1::{FinderClient, ResolveRequest};
+/// Returns the Finder's answer about a method of the target `echo`.
+async fn resolve(router: &XrlEndpoint, method: &str) -> ResolveReply {
     let request = ResolveRequest {
         target: "echo".to_owned(),
         interface: "echo.v1.Echo".to_owned(),
         method: method.to_owned(),
     };
-    let router = world.router().await;
-    let reply = FinderClient::new(&router, "finder").resolve(request).await.unwrap();
+    FinderClient::new(router, "finder").resolve(request).await.unwrap()
+}
+
+/// The Unix socket of a target's method, and a caller's key and grant, from the Finder.
+async fn resolved(world: &World, method: &str) -> (String, ([u8; 16], u64)) {
+    let reply = resolve(&world.router().await, method).await;
     let unix = reply.endpoints.iter().find(|e| e.address.starts_with('/')).unwrap();
     (unix.address.clone(), (reply.key.try_into().unwrap(), reply.grant))
 }
@@ -227,6 +231,56 @@ fn hostile_octets_end_their_connection_only() {
             assert_eq!(last.kind, Kind::Close);
         }
         assert!(EchoClient::new(&router, "echo").note(note(1, 0)).await.is_ok());
+    });
+}
+
+#[test]
+fn a_newer_protocol_is_refused_with_both_versions() {
+    run(async |world| {
+        let router = world.router().await;
+        let (noter, _handle) = noter(&router, echo()).await;
+        let refused = |frame: Frame<'_>| {
+            let Err(XrlError::Protocol(why)) = Err::<(), _>(XrlError::decode(frame.body)) else {
+                panic!("{frame:?}")
+            };
+            assert!(why.starts_with("version 3 of the XRL protocol; expected 2"), "{why}");
+        };
+        let mut hello = Vec::new();
+        frame::put(&mut hello, Frame { kind: Kind::Hello, sequence: 0, method: 3, body: frame::MAGIC })
+            .unwrap();
+        let mut stream = UnixStream::connect(&resolved(&world, "Note").await.0).await.unwrap();
+        stream.write_all(&hello).await.unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.unwrap();
+        refused(frame::decode(&answer).unwrap().unwrap().0);
+
+        let reply = resolve(&router, "Note").await;
+        let udp = reply.endpoints.iter().find(|e| e.family() == TransportFamily::Udp).unwrap();
+        let bind = Bind {
+            key: reply.network_key.try_into().unwrap(),
+            grant: reply.grant,
+            principal: "tests",
+            path: "echo/echo.v1.Echo/Note",
+        };
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        socket.connect(&udp.address).await.unwrap();
+        // Callers of before state no version.
+        for (version, is_read) in [(3, false), (0, true), (frame::VERSION, true)] {
+            let mut call = Vec::new();
+            let start = frame::begin(&mut call, Kind::Datagram, 7, version);
+            Datagram::encode_head(&bind, 0, &mut call);
+            frame::end(&mut call, start).unwrap();
+            socket.send(&call).await.unwrap();
+            let mut answer = [0; 1024];
+            let octets = socket.recv(&mut answer).await.unwrap();
+            let (answer, _) = frame::decode(&answer[..octets]).unwrap().unwrap();
+            if is_read {
+                assert_eq!(answer.kind, Kind::Reply);
+            } else {
+                refused(answer);
+            }
+        }
+        assert_eq!(noter.notes.borrow().len(), 2);
     });
 }
 

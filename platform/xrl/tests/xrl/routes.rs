@@ -208,6 +208,22 @@ fn the_version_before_is_read() {
     assert!(fib(1, 16).is_err() && fib(1, 8).is_err() && fib(4, 0).is_err());
 }
 
+/// A component built after this version.
+#[test]
+fn a_newer_version_is_refused_with_both_versions() {
+    for found in [VERSION + 1, OLDEST_VERSION - 1] {
+        let errors = [
+            decode_routes::<Ipv4Prefix>(&[found, 1, 4, 0, 0]).unwrap_err(),
+            decode_fib::<Ipv4Prefix, IpAddr>(&[found, 2, 4, 0, 0, 0]).unwrap_err(),
+        ];
+        assert_eq!(errors, [UnpackError::Version { found }; 2]);
+        let text = errors[0].to_string();
+        assert!(text.contains(&format!("version {found};")) && text.ends_with("versions 1 to 3"), "{text}");
+    }
+    let other = decode_routes::<Ipv4Prefix>(&[2, 2, 6, 0, 0]).unwrap_err();
+    assert_eq!(other, UnpackError::Head { found: [2, 6], expected: [1, 4] });
+}
+
 /// Version 3 marks each forwarding route as one of an external origin, or not; older versions do not.
 #[test]
 fn external_routes_are_marked() {

@@ -177,36 +177,50 @@ impl BgpProcess {
             as_received: request.as_received,
             filter: Arc::new(Filter::read(request)?),
         };
-        let limit = if request.limit == 0 { 1000 } else { (request.limit as usize).min(MAX_PAGE) };
         let net: Option<P> = request.net.as_ref().map(|net| convert::prefix(Some(net))).transpose()?;
-        let one = |route: Option<RouteView<P>>| pb::GetRoutesReply {
-            routes: route.map(|r| self.route(r, &wanted)).into_iter().collect(),
-            next_page: 0,
-        };
-        let inside = match (net, request.r#match()) {
-            (Some(prefix), pb::Match::Exact) => {
-                let mut found = self.look_up(&[prefix], &wanted).await?;
-                return Ok(one(found.pop()));
+        let one = match (net, request.r#match()) {
+            (Some(prefix), pb::Match::Exact) => self.look_up(&[prefix], &wanted).await?.pop(),
+            (Some(prefix), pb::Match::Longest) => self.longest_match(prefix, &wanted).await?,
+            (net, _) => {
+                let inside = net.unwrap_or(P::default_route());
+                return self.page(request, inside, &wanted).await;
             }
-            (Some(prefix), pb::Match::Longest) => {
-                // A hash table has no order: the covering prefixes are tried, longest first.
-                let asked = wanted.clone();
-                let longest = move |table: &Table| {
-                    let route = |len| table.shard::<P>().route(prefix.truncate(len));
-                    let found = (0..=prefix.len()).rev().find_map(route)?;
-                    Some((found.prefix.len(), asked.route(table, found)))
-                };
-                let found = self.ask_all(longest).await?.into_iter().flatten().max_by_key(|(len, _)| *len);
-                return Ok(one(found.and_then(|(_, route)| route)));
-            }
-            (net, _) => net.unwrap_or(P::default_route()),
         };
+        let routes = one.map(|route| self.route(route, &wanted)).into_iter().collect();
+        Ok(pb::GetRoutesReply { routes, next_page: 0 })
+    }
+
+    /// Returns the route of the longest prefix that covers `prefix`.
+    async fn longest_match<P: Sharded>(
+        &self,
+        prefix: P,
+        wanted: &Wanted,
+    ) -> Result<Option<RouteView<P>>, XrlError> {
+        // A hash table has no order: the covering prefixes are tried, longest first.
+        let asked = wanted.clone();
+        let longest = move |table: &Table| {
+            let route = |len| table.shard::<P>().route(prefix.truncate(len));
+            let found = (0..=prefix.len()).rev().find_map(route)?;
+            Some((found.prefix.len(), asked.route(table, found)))
+        };
+        let found = self.ask_all(longest).await?.into_iter().flatten().max_by_key(|(len, _)| *len);
+        Ok(found.and_then(|(_, route)| route))
+    }
+
+    /// Returns a page of the routes inside a prefix.
+    async fn page<P: Sharded>(
+        &self,
+        request: &pb::GetRoutesRequest,
+        inside: P,
+        wanted: &Wanted,
+    ) -> Result<pb::GetRoutesReply, XrlError> {
+        let limit = if request.limit == 0 { 1000 } else { (request.limit as usize).min(MAX_PAGE) };
         // A page is of a listing: its number is in the upper half, the place in it in the lower.
         let (mut number, mut place) = ((request.page >> 32) as u32, request.page as u32 as usize);
         let mut listing = match number {
             0 => {
                 let first: Listing = Arc::new(
-                    self.prefixes(Range { inside, after: None, before: None }, &wanted, Some(limit)).await?,
+                    self.prefixes(Range { inside, after: None, before: None }, wanted, Some(limit)).await?,
                 );
                 number = self.listings.keep(Arc::clone(&first));
                 first
@@ -222,14 +236,14 @@ impl BgpProcess {
                 .ok_or_else(|| XrlError::BadArguments("page: it is of the other family".into()))?;
             while routes.len() < limit && place < prefixes.len() {
                 let end = prefixes.len().min(place + limit - routes.len());
-                routes.extend(self.look_up(&prefixes[place..end], &wanted).await?);
+                routes.extend(self.look_up(&prefixes[place..end], wanted).await?);
                 place = end;
             }
             if routes.len() == limit || !has_more {
                 break place == prefixes.len() && !has_more;
             }
             let rest = self
-                .prefixes(Range { inside, after: prefixes.last().copied(), before: None }, &wanted, None)
+                .prefixes(Range { inside, after: prefixes.last().copied(), before: None }, wanted, None)
                 .await?;
             self.listings.all.borrow_mut().remove(&number);
             listing = Arc::new(rest);
@@ -240,7 +254,7 @@ impl BgpProcess {
             self.listings.all.borrow_mut().remove(&number);
         }
         Ok(pb::GetRoutesReply {
-            routes: routes.into_iter().map(|r| self.route(r, &wanted)).collect(),
+            routes: routes.into_iter().map(|r| self.route(r, wanted)).collect(),
             next_page: if is_end { 0 } else { u64::from(number) << 32 | place as u64 },
         })
     }

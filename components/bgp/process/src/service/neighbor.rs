@@ -7,8 +7,8 @@ use sluice_base::Instant;
 use sluice_bgp::event::WithoutPolicy;
 use sluice_bgp::family::{FamilyCodes, FamilyIndex};
 use sluice_bgp::relationship::role_name;
-use sluice_bgp::session::{MessageCounters, State, Timer};
-use sluice_bgp::speaker::{LimitAction, MaximumPrefixes, NeighborView};
+use sluice_bgp::session::{MessageCounters, SessionEnd, State, Timer};
+use sluice_bgp::speaker::{LimitAction, LimitStop, MaximumPrefixes, NeighborView};
 use sluice_bgp::wire::{Capability, Open};
 
 fn messages(counters: MessageCounters) -> pb::Messages {
@@ -108,24 +108,12 @@ pub(crate) fn neighbor(
         Some(closed) => format!("{}; nor does this router listen: {closed}", view.reason()),
         None => view.reason(),
     };
-    let negotiated = view.negotiated.map(|n| n.families).unwrap_or_default();
     let (last_error, last_error_ms) = match &view.last_down {
         Some((at, reason)) => (reason.to_string(), ms(now.saturating_since(*at))),
         None => (String::new(), 0),
     };
-    let families = view.config.families().iter().map(|family| pb::NeighborFamily {
-        family: family_number(family),
-        negotiated: negotiated.has(family),
-        prefixes_received: view.prefixes.received[family].into(),
-        prefixes_rejected: view.prefixes.rejected[family].into(),
-        prefixes_sent: view.prefixes.sent[family].into(),
-        end_of_rib: view.end_of_rib[family],
-        problem: if view.untold.has(family) { family.row().no_next_hop.into() } else { String::new() },
-        filter_entries_received: view.filters[family].received.map(|count| count as u32),
-        filter_entries_sent: view.filters[family].sent.map(|count| count as u32),
-        maximum_prefixes: bounds(view.config.maximum_prefixes(family)),
-    });
-    let families = families.collect();
+    let families = view.config.families().iter().map(|family| family_of(&view, family)).collect();
+    let counted = counted(&view);
     let restart = restart(&view, now);
     let minimum_ttl = view.config.min_ttl().map(Into::into);
     let ports = view.endpoints.and_then(|endpoints| endpoints.ports);
@@ -150,12 +138,7 @@ pub(crate) fn neighbor(
         role_received: role(view.open.as_ref()),
         relationship: relationship.map_or_else(String::new, |relationship| relationship.name().into()),
         restart: Some(restart),
-        last_end: view.last_end.as_ref().map(|end| pb::SessionEnd {
-            reason: end.reason.to_string(),
-            by: end.reason.ended_by().name().into(),
-            ago_ms: ms(now.saturating_since(end.at)),
-            lasted_ms: ms(end.lasted),
-        }),
+        last_end: view.last_end.as_ref().map(|end| session_end(end, now)),
         local_address: local_address.map_or_else(String::new, |address| address.to_string()),
         local_port: ports.map_or(0, |ports| ports.local.into()),
         remote_port: ports.map_or(view.config.port, |ports| ports.remote).into(),
@@ -171,33 +154,9 @@ pub(crate) fn neighbor(
             .map(|(t, at)| pb::Timer { name: timer(*t).into(), expires_in_ms: ms(at.saturating_since(now)) })
             .collect(),
         agreed: view.negotiated.as_ref().map(agreed).unwrap_or_default(),
-        stopped: view.stopped.map(|stop| pb::LimitStop {
-            family: family_number(stop.family),
-            bound: stop.reached.bound,
-            count: stop.reached.count,
-            accepted: stop.reached.is_accepted,
-            reopens_in_ms: stop.restart_at.map(|at| ms(at.saturating_since(now))),
-        }),
-        changes_received: Some(pb::Changes {
-            announced: view.reader.announced,
-            withdrawn: view.reader.withdrawn,
-        }),
-        changes_sent: Some(pb::Changes {
-            announced: view.writer.announced,
-            withdrawn: view.writer.withdrawn,
-        }),
-        unroutable: view.reader.unroutable,
-        octets_received: view.reader.octets,
-        received: Some(messages(view.received)),
-        sent: Some(messages(view.sent)),
+        stopped: view.stopped.map(|stop| limit_stop(&stop, now)),
         families,
-        treated_as_withdraw: view.reader.treated_as_withdraw,
-        attribute_discards: view.reader.attribute_discards,
-        loops: view.reader.loops,
-        leaks: view.reader.leaks,
         reason,
-        too_large: view.writer.too_large,
-        reduced: view.writer.reduced,
         without_policy: WithoutPolicy { import: view.without_policy.0, export: view.without_policy.1 }
             .to_string(),
         without_refresh: view.without_refresh.map_or_else(String::new, |without| without.to_string()),
@@ -205,5 +164,62 @@ pub(crate) fn neighbor(
         group: view.config.group.unwrap_or_default(),
         import: view.config.import,
         export: view.config.export,
+        ..counted
+    }
+}
+
+/// Returns a message with a family of a neighbor.
+fn family_of(view: &NeighborView, family: FamilyIndex) -> pb::NeighborFamily {
+    let negotiated = view.negotiated.as_ref().map(|n| n.families).unwrap_or_default();
+    pb::NeighborFamily {
+        family: family_number(family),
+        negotiated: negotiated.has(family),
+        prefixes_received: view.prefixes.received[family].into(),
+        prefixes_rejected: view.prefixes.rejected[family].into(),
+        prefixes_sent: view.prefixes.sent[family].into(),
+        end_of_rib: view.end_of_rib[family],
+        problem: if view.untold.has(family) { family.row().no_next_hop.into() } else { String::new() },
+        filter_entries_received: view.filters[family].received.map(|count| count as u32),
+        filter_entries_sent: view.filters[family].sent.map(|count| count as u32),
+        maximum_prefixes: bounds(view.config.maximum_prefixes(family)),
+    }
+}
+
+fn session_end(end: &SessionEnd, now: Instant) -> pb::SessionEnd {
+    pb::SessionEnd {
+        reason: end.reason.to_string(),
+        by: end.reason.ended_by().name().into(),
+        ago_ms: ms(now.saturating_since(end.at)),
+        lasted_ms: ms(end.lasted),
+    }
+}
+
+fn limit_stop(stop: &LimitStop, now: Instant) -> pb::LimitStop {
+    pb::LimitStop {
+        family: family_number(stop.family),
+        bound: stop.reached.bound,
+        count: stop.reached.count,
+        accepted: stop.reached.is_accepted,
+        reopens_in_ms: stop.restart_at.map(|at| ms(at.saturating_since(now))),
+    }
+}
+
+/// Returns a message with the counters of a neighbor's sessions and nothing else.
+fn counted(view: &NeighborView) -> pb::Neighbor {
+    let (reader, writer) = (&view.reader, &view.writer);
+    pb::Neighbor {
+        changes_received: Some(pb::Changes { announced: reader.announced, withdrawn: reader.withdrawn }),
+        changes_sent: Some(pb::Changes { announced: writer.announced, withdrawn: writer.withdrawn }),
+        unroutable: reader.unroutable,
+        octets_received: reader.octets,
+        received: Some(messages(view.received)),
+        sent: Some(messages(view.sent)),
+        treated_as_withdraw: reader.treated_as_withdraw,
+        attribute_discards: reader.attribute_discards,
+        loops: reader.loops,
+        leaks: reader.leaks,
+        too_large: writer.too_large,
+        reduced: writer.reduced,
+        ..pb::Neighbor::default()
     }
 }

@@ -5,6 +5,7 @@
 
 use serde::Deserialize;
 use sluice_base::class_of;
+use sluice_base::component::format::{COMMANDS_FORMAT, FormatHead, UnknownFormat};
 use sluice_config::metrics;
 use sluice_config::package::Package;
 use sluice_process::rights::Rights;
@@ -42,6 +43,9 @@ struct Live {
 /// A call beyond the rights of a package.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum CommandError {
+    /// The commands have a format whose calls cannot be checked. A newer command line could read them.
+    #[error("commands.toml: {0}")]
+    Format(#[from] UnknownFormat),
     /// A call of another component.
     #[error(
         "{what} calls `{call}`, and a package's commands and metrics call its own component, or what `[calls]` of its rights.toml \
@@ -69,10 +73,12 @@ pub fn in_words(package: &Package) -> Vec<String> {
 /// Checks the calls of a package's commands and metrics.
 ///
 /// # Errors
-/// The first call beyond the package's rights.
+/// The first call beyond the package's rights, or a newer format of `commands.toml`.
 pub fn check(package: &Package, rights: Option<&Rights>) -> Result<(), CommandError> {
     let may = May { class: package.class.as_deref(), rights };
-    for row in rows(package.commands.as_deref().unwrap_or_default()) {
+    let text = package.commands.as_deref().unwrap_or_default();
+    toml::from_str::<FormatHead>(text).unwrap_or_default().check(COMMANDS_FORMAT)?;
+    for row in rows(text) {
         let what = format!("commands.toml: `{}`", row.words);
         if let Some(call) = &row.call {
             may.check(&what, call)?;
@@ -155,6 +161,15 @@ mod tests {
         }
         let own = command("show prb x", "prb/prb.v1.Prb/GetX");
         assert!(check(&package(None, &own, ""), None).is_err());
+    }
+
+    #[test]
+    fn a_newer_format_is_refused_with_both_versions() {
+        let own = command("show prb x", "prb/prb.v1.Prb/GetX");
+        let of_format =
+            |format: u32| check(&package(Some("prb"), &format!("format = {format}\n{own}"), ""), None);
+        assert_eq!(of_format(1), Ok(()));
+        assert_eq!(of_format(2), Err(CommandError::Format(UnknownFormat { found: 2, newest: 1 })));
     }
 
     #[test]

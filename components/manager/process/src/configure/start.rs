@@ -29,7 +29,6 @@ pub struct Start {
 
 /// Selects the configuration. Fails only without any valid configuration.
 pub fn choose(source: &ConfigSource, model: &Model, revisions: &mut Revisions) -> Result<Start, StartError> {
-    let path = source.file.display().to_string();
     for refused in &model.refused {
         warn!(
             event = "package.refused",
@@ -39,12 +38,38 @@ pub fn choose(source: &ConfigSource, model: &Model, revisions: &mut Revisions) -
             refused.reason
         );
     }
-    let newest = newest(model, revisions);
     let file = std::fs::read_to_string(&source.file);
     let copy_of = file.as_ref().ok().and_then(|text| revisions.copy_of(text));
+    let start = of_file_or_newest(source, file, copy_of, model, revisions)?;
+    let mut start = roll_back_unconfirmed(start, model, revisions);
+    start.is_behind = copy_of.is_some_and(|revision| revision != start.revision);
+    match &start.trouble {
+        Some(trouble) => {
+            error!(
+                event = "config.trouble",
+                revision = start.revision,
+                "{trouble}; revision {} runs",
+                start.revision
+            );
+        }
+        None => info!(event = "config.start", revision = start.revision, "revision {} runs", start.revision),
+    }
+    Ok(start)
+}
+
+/// Selects the configuration file or the newest revision. `copy_of` is the revision of which the file is a copy, if any.
+fn of_file_or_newest(
+    source: &ConfigSource,
+    file: std::io::Result<String>,
+    copy_of: Option<u64>,
+    model: &Model,
+    revisions: &mut Revisions,
+) -> Result<Start, StartError> {
+    let path = source.file.display().to_string();
+    let newest = newest(model, revisions);
     let is_copy_of_newest = copy_of.is_some() && copy_of == revisions.numbers().first().copied();
     let waits = revisions.unconfirmed().map(|open| open.revision);
-    let mut start = match (file, newest) {
+    Ok(match (file, newest) {
         (Ok(text), Some(start)) if revisions.is_as_written(&text) => {
             revisions.has_read(&text);
             match start.trouble {
@@ -88,7 +113,11 @@ pub fn choose(source: &ConfigSource, model: &Model, revisions: &mut Revisions) -
             start.in_trouble(format!("cannot read the configuration {path}: {error}"))
         }
         (Err(source), None) => return Err(StartError::Read { path, source }),
-    };
+    })
+}
+
+/// Replaces a commit whose confirmation is overdue by the revision before it.
+fn roll_back_unconfirmed(mut start: Start, model: &Model, revisions: &mut Revisions) -> Start {
     if let Some(back) = overdue(revisions)
         && let Ok((_, text)) = revisions.read(back)
         && let Ok(tree) = model.schema.read("revision", &text)
@@ -112,19 +141,7 @@ pub fn choose(source: &ConfigSource, model: &Model, revisions: &mut Revisions) -
             "a commit was not confirmed in time: rolled back"
         );
     }
-    start.is_behind = copy_of.is_some_and(|revision| revision != start.revision);
-    match &start.trouble {
-        Some(trouble) => {
-            error!(
-                event = "config.trouble",
-                revision = start.revision,
-                "{trouble}; revision {} runs",
-                start.revision
-            );
-        }
-        None => info!(event = "config.start", revision = start.revision, "revision {} runs", start.revision),
-    }
-    Ok(start)
+    start
 }
 
 impl Start {

@@ -28,6 +28,32 @@ struct Stays {
     is_whole: bool,
 }
 
+/// Returns what a package changes, for the operator: versions, rights and commands.
+fn differences(old: &Model, new: &Model, staged: &Staged) -> pb::InstallPackageReply {
+    let name = &staged.manifest.name;
+    let (more, fewer) = match &staged.manifest.class {
+        Some(class) => new.rights(class).compared_with(&old.rights(class)),
+        None => (Vec::new(), Vec::new()),
+    };
+    let is_it = |package: &&Package| package.name == *name;
+    let (before, after) = (old.packages.iter().find(is_it), new.packages.iter().find(is_it));
+    let known = before.map(commands::in_words).unwrap_or_default();
+    let mut commands = after.map(commands::in_words).unwrap_or_default();
+    commands.retain(|command| !known.contains(command));
+    pb::InstallPackageReply {
+        name: name.clone(),
+        version: staged.manifest.version.clone(),
+        before: before.map(|package| package.version.clone()).unwrap_or_default(),
+        signed: staged.signed.words(),
+        digest: staged.digest.clone(),
+        more,
+        fewer,
+        asks: false,
+        replaced: Vec::new(),
+        commands,
+    }
+}
+
 impl ManagerProcess {
     fn packages_folder(&self) -> Store {
         Store::new(&self.options.source.packages_dir)
@@ -76,47 +102,14 @@ impl ManagerProcess {
         staged: &Staged,
         request: &pb::InstallPackageRequest,
     ) -> Result<pb::InstallPackageReply, PackageChangeError> {
-        let (name, version) = (staged.manifest.name.clone(), staged.manifest.version.clone());
+        let name = staged.manifest.name.clone();
         let old = self.model();
-        let before = old.packages.iter().find(|package| package.name == name);
-        let is_there = before.is_some() || old.refused.iter().any(|refused| refused.name == name);
-        match before {
-            Some(package) if package.builtin || !request.upgrade => {
-                return Err(PackageChangeError::Installed { name, version: package.version.clone() });
-            }
-            None if request.upgrade && !is_there => return Err(PackageChangeError::NotInstalled(name)),
-            _ => {}
-        }
-        if !request.unsigned && !staged.signed.is_trusted() {
-            let folder = self.options.source.trust_dir.display().to_string();
-            return Err(PackageChangeError::Unsigned { name, signed: staged.signed.words(), folder });
-        }
+        self.check_install(&old, staged, request)?;
         let new = self.planned_model(Plan::Put(name.clone(), staged.folder.clone())).await?;
         let class = staged.manifest.class.clone();
-        let (more, fewer) = match &class {
-            Some(class) => new.rights(class).compared_with(&old.rights(class)),
-            None => (Vec::new(), Vec::new()),
-        };
-        let words = |model: &Model| {
-            let package = model.packages.iter().find(|package| package.name == name);
-            package.map(commands::in_words).unwrap_or_default()
-        };
-        let mut commands = words(&new);
-        let known = words(&old);
-        commands.retain(|command| !known.contains(command));
-        let mut reply = pb::InstallPackageReply {
-            name: name.clone(),
-            version,
-            before: before.map(|package| package.version.clone()).unwrap_or_default(),
-            signed: staged.signed.words(),
-            digest: staged.digest.clone(),
-            more,
-            fewer,
-            asks: false,
-            replaced: Vec::new(),
-            commands,
-        };
-        if before.is_some() && !reply.more.is_empty() && request.accepted != staged.digest {
+        let mut reply = differences(&old, &new, staged);
+        let is_replaced = old.packages.iter().any(|package| package.name == name);
+        if is_replaced && !reply.more.is_empty() && request.accepted != staged.digest {
             return Ok(pb::InstallPackageReply { asks: true, ..reply });
         }
         self.stepping.reached("put package").await;
@@ -144,6 +137,30 @@ impl ManagerProcess {
             "package {name} {version} is installed"
         );
         Ok(reply)
+    }
+
+    /// Checks that the package may come: whether there is one already, and who signed the new one.
+    fn check_install(
+        &self,
+        old: &Model,
+        staged: &Staged,
+        request: &pb::InstallPackageRequest,
+    ) -> Result<(), PackageChangeError> {
+        let name = staged.manifest.name.clone();
+        let before = old.packages.iter().find(|package| package.name == name);
+        let is_there = before.is_some() || old.refused.iter().any(|refused| refused.name == name);
+        match before {
+            Some(package) if package.builtin || !request.upgrade => {
+                return Err(PackageChangeError::Installed { name, version: package.version.clone() });
+            }
+            None if request.upgrade && !is_there => return Err(PackageChangeError::NotInstalled(name)),
+            _ => {}
+        }
+        if !request.unsigned && !staged.signed.is_trusted() {
+            let folder = self.options.source.trust_dir.display().to_string();
+            return Err(PackageChangeError::Unsigned { name, signed: staged.signed.words(), folder });
+        }
+        Ok(())
     }
 
     /// Removes a package and returns its version.

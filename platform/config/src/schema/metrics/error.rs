@@ -1,6 +1,7 @@
 //! The reasons to refuse a `metrics.toml`: the line, the error, and the remedy.
 
 use super::{LONGEST, Type};
+use sluice_base::component::format::UnknownFormat;
 use thiserror::Error;
 
 /// The reason why a `metrics.toml` is not taken.
@@ -24,6 +25,9 @@ impl MetricsError {
 /// An error in a `metrics.toml`.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum Problem {
+    /// The file has a newer format.
+    #[error(transparent)]
+    Format(#[from] UnknownFormat),
     /// Not TOML, or with members missing, of the wrong type, or unknown.
     #[error("{0}")]
     Text(String),

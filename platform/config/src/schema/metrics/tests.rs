@@ -104,6 +104,14 @@ fn what_is_wrong_has_a_line_and_a_remedy() {
 }
 
 #[test]
+fn a_newer_format_is_refused_with_both_versions() {
+    assert_eq!(parse("my-proto", &format!("format = 1\n{GOOD}")), parse("my-proto", GOOD));
+    let error = parse("my-proto", &format!("alarms = 1\nformat = 2{GOOD}")).expect_err("newer").to_string();
+    assert!(error.starts_with("metrics.toml:2: the file has format 2, and "), "{error}");
+    assert!(error.contains("up to 1;"), "{error}");
+}
+
+#[test]
 fn there_are_limits() {
     let metric = |n: usize| {
         format!("[[metric]]\nname = 'p_a{n}'\ntype = 'gauge'\nhelp = 'x'\ncall = 'p/p.v1.P/GetIt'\n")

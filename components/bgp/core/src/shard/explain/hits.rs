@@ -62,6 +62,17 @@ impl UseHits {
 /// A policy that is used for imports, by the peer's number.
 type BoundImports = BTreeMap<PeerIndex, (Arc<BoundPolicy>, UseHits)>;
 
+/// The hits of a policy towards the neighbors of an update group.
+type GroupHits = (Arc<ExportView>, Vec<PeerIndex>, UseHits);
+
+/// Adds the hits of update groups, by the numbers of their neighbors.
+fn add_by_group(hits: &mut PolicyHits, groups: Vec<GroupHits>, place: fn(Vec<PeerIndex>) -> PolicyUse) {
+    for (_, mut members, counts) in groups {
+        members.sort_unstable();
+        hits.entry(place(members)).or_default().add(&counts);
+    }
+}
+
 fn imports_of(peers: &[PeerIn], policy: &str) -> BoundImports {
     let known = peers.iter().enumerate().filter_map(|(number, peer)| {
         let bound = peer.import.as_ref().filter(|bound| bound.has_terms_of(policy))?;
@@ -91,11 +102,10 @@ impl<P: FamilyKey> Shard<P> {
             core.context.route(&core.adj_rib_in, &core.resolver, core.adj_rib_in.entries[id].prefix, path)
         };
         let mut imports = imports_of(&core.adj_rib_in.peers, policy);
-        let by_group =
-            |is_of: fn(&ExportView, &str) -> bool| -> Vec<(Arc<ExportView>, Vec<PeerIndex>, UseHits)> {
-                let groups = self.adj_rib_out.plumbing().filter(|(view, ..)| is_of(view, policy));
-                groups.map(|(view, members, ..)| (view, members, UseHits::default())).collect()
-            };
+        let by_group = |is_of: fn(&ExportView, &str) -> bool| -> Vec<GroupHits> {
+            let groups = self.adj_rib_out.plumbing().filter(|(view, ..)| is_of(view, policy));
+            groups.map(|(view, members, ..)| (view, members, UseHits::default())).collect()
+        };
         let mut exports = by_group(exports_by);
         let mut choices = by_group(|view, policy| chooses_by(view, policy).is_some());
         let (end, mut id, mut done) = (core.adj_rib_in.entries.end(), from, 0);
@@ -152,14 +162,8 @@ impl<P: FamilyKey> Shard<P> {
             };
             hits.entry(place).or_default().add(counts);
         }
-        for (_, mut members, counts) in exports {
-            members.sort_unstable();
-            hits.entry(PolicyUse::Export(members)).or_default().add(&counts);
-        }
-        for (_, mut members, counts) in choices {
-            members.sort_unstable();
-            hits.entry(PolicyUse::FurtherPaths(members)).or_default().add(&counts);
-        }
+        add_by_group(hits, exports, PolicyUse::Export);
+        add_by_group(hits, choices, PolicyUse::FurtherPaths);
         (is_used && id < end).then_some(id)
     }
 }

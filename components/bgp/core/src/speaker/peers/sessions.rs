@@ -1,11 +1,11 @@
 //! Neighbors and their sessions, and the resulting orders to the tables.
 
 use super::registry::Peers;
-use crate::event::PeerEvent;
+use crate::event::{DownReason, PeerEvent};
 use crate::family::Families;
 use crate::intake::Message;
 use crate::reader::ReaderCounters;
-use crate::session::{self, ConnectionId, Received};
+use crate::session::{self, ConnectionId, Negotiated, Received};
 use crate::shard::{PeerIndex, Sent};
 use crate::speaker::messages::{Input, Output, event};
 use crate::speaker::neighbor::{Carrier, Filters};
@@ -144,63 +144,9 @@ impl Peers {
                     out.push(Output::Send(address, connection, octets))
                 }
                 session::Output::Up(connection, negotiated) => {
-                    self.life += 1;
-                    self.last_up = now;
-                    peer.last_update = now;
-                    let life = self.life;
-                    let carrier =
-                        Carrier { peer: index, life, spread: self.spread, source: self.identity.source };
-                    let info = peer.info(negotiated.router_id);
-                    peer.filters = Filters::begin(now, negotiated.filters_received);
-                    let without_policy = peer.config.without_policy(self.identity.local_as);
-                    let Some((mut link, import, outlet)) =
-                        peer.up(carrier, connection, &negotiated, &mut self.bindings)
-                    else {
-                        continue;
-                    };
-                    let untold = negotiated.families.without(outlet.families);
-                    link.writer.sent.updates += untold.iter().count() as u64;
-                    let lost = peer.restart.resume(now, peer.config.graceful_restart, &negotiated);
-                    out.push(Output::Order(None, Order::PeerUp { peer: index, life, info, import }));
-                    if !lost.is_empty() {
-                        out.push(Output::Order(None, Order::DropStale(index, lost)));
-                    }
-                    if let Some(export) = self.opened(index, outlet) {
-                        out.push(Output::Order(None, Order::Open(index, export)));
-                    }
-                    self.note_deadline(index);
-                    out.push(Output::Up(address, connection, Box::new(link)));
-                    out.push(Output::SessionsChanged);
-                    self.send_filters(index, out);
-                    out.push(event(address, PeerEvent::Up));
-                    if let Some(without) = self.peer_mut(index).and_then(|peer| peer.without_refresh()) {
-                        out.push(event(address, PeerEvent::NoRefresh(without)));
-                    }
-                    let (import, export) = without_policy;
-                    if import || export {
-                        out.push(event(address, PeerEvent::NoPolicy { import, export }));
-                    }
-                    // RFC 4724, section 2: the marker is due also where there is nothing to announce.
-                    for family in untold.iter() {
-                        let mut octets = Vec::new();
-                        put_end_of_rib(family, &self.identity.codes, &mut octets);
-                        out.push(Output::Send(address, connection, octets));
-                        out.push(event(address, PeerEvent::NoNextHop(family)));
-                    }
+                    self.session_up(now, index, connection, &negotiated, out);
                 }
-                session::Output::Down(reason) => {
-                    let mut retained = Retained::default();
-                    if let Some(life) = peer.down() {
-                        retained = peer.restart.begin(now, peer.config.graceful_restart, &reason);
-                        self.leaving.insert(index, (life, self.spread.tables()));
-                        out.push(Output::Order(None, Order::PeerDown(index, life, retained)));
-                        out.push(Output::SessionsChanged);
-                    }
-                    out.push(event(address, PeerEvent::Down(reason)));
-                    if !retained.families.is_empty() {
-                        out.push(event(address, PeerEvent::Restarts(retained.families)));
-                    }
-                }
+                session::Output::Down(reason) => self.session_down(now, index, reason, out),
                 // A dynamic neighbor may come and go as often as it likes; what its range refuses is reported for the range.
                 session::Output::NotOpened(_) if peer.config.range.is_some() => {}
                 session::Output::NotOpened(reason) => {
@@ -211,6 +157,83 @@ impl Peers {
             }
         }
         self.settle(now, index);
+    }
+
+    /// Opens the tables to a neighbor whose session is up.
+    #[cold]
+    fn session_up(
+        &mut self,
+        now: Instant,
+        index: PeerIndex,
+        connection: ConnectionId,
+        negotiated: &Negotiated,
+        out: &mut Outbox<Output>,
+    ) {
+        let Some(peer) = self.peers.get_mut(usize::from(index.0)).and_then(|p| p.as_deref_mut()) else {
+            return;
+        };
+        let address = peer.config.address;
+        self.life += 1;
+        self.last_up = now;
+        peer.last_update = now;
+        let life = self.life;
+        let carrier = Carrier { peer: index, life, spread: self.spread, source: self.identity.source };
+        let info = peer.info(negotiated.router_id);
+        peer.filters = Filters::begin(now, negotiated.filters_received);
+        let without_policy = peer.config.without_policy(self.identity.local_as);
+        let Some((mut link, import, outlet)) = peer.up(carrier, connection, negotiated, &mut self.bindings)
+        else {
+            return;
+        };
+        let untold = negotiated.families.without(outlet.families);
+        link.writer.sent.updates += untold.iter().count() as u64;
+        let lost = peer.restart.resume(now, peer.config.graceful_restart, negotiated);
+        out.push(Output::Order(None, Order::PeerUp { peer: index, life, info, import }));
+        if !lost.is_empty() {
+            out.push(Output::Order(None, Order::DropStale(index, lost)));
+        }
+        if let Some(export) = self.opened(index, outlet) {
+            out.push(Output::Order(None, Order::Open(index, export)));
+        }
+        self.note_deadline(index);
+        out.push(Output::Up(address, connection, Box::new(link)));
+        out.push(Output::SessionsChanged);
+        self.send_filters(index, out);
+        out.push(event(address, PeerEvent::Up));
+        if let Some(without) = self.peer_mut(index).and_then(|peer| peer.without_refresh()) {
+            out.push(event(address, PeerEvent::NoRefresh(without)));
+        }
+        let (import, export) = without_policy;
+        if import || export {
+            out.push(event(address, PeerEvent::NoPolicy { import, export }));
+        }
+        // RFC 4724, section 2: the marker is due also where there is nothing to announce.
+        for family in untold.iter() {
+            let mut octets = Vec::new();
+            put_end_of_rib(family, &self.identity.codes, &mut octets);
+            out.push(Output::Send(address, connection, octets));
+            out.push(event(address, PeerEvent::NoNextHop(family)));
+        }
+    }
+
+    /// Takes a neighbor's routes out of the tables, or retains the routes of a neighbor that restarts.
+    #[cold]
+    fn session_down(&mut self, now: Instant, index: PeerIndex, reason: DownReason, out: &mut Outbox<Output>) {
+        let Some(peer) = self.peers.get_mut(usize::from(index.0)).and_then(|p| p.as_deref_mut()) else {
+            return;
+        };
+        let address = peer.config.address;
+        let mut retained = Retained::default();
+        if let Some(life) = peer.down() {
+            retained = peer.restart.begin(now, peer.config.graceful_restart, &reason);
+            self.leaving.insert(index, (life, self.spread.tables()));
+            out.push(Output::Order(None, Order::PeerDown(index, life, retained)));
+            out.push(Output::SessionsChanged);
+        }
+        out.push(event(address, PeerEvent::Down(reason)));
+        if !retained.families.is_empty() {
+            out.push(event(address, PeerEvent::Restarts(retained.families)));
+        }
     }
 
     /// A connection came or went.
