@@ -22,8 +22,8 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// Connects to the successor with a process number, whose socket is in `folder`, and agrees with it on the versions of the
-    /// parts of the state of `class`. The old process works on meanwhile.
+    /// Connects to the successor with a process number, whose socket is in `folder`, and agrees on the versions of the parts of
+    /// the state of `class`. The old process works on meanwhile.
     ///
     /// # Errors
     /// The successor is not there, refuses, or knows no version of a part that this process writes.

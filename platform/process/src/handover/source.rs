@@ -102,7 +102,7 @@ impl Source {
         Ok(())
     }
 
-    /// Returns the version in which a part is handed over; `None` if it is not.
+    /// Returns the version in which a part is handed over; `None` for a part that is left out.
     pub fn version(&self, part: &StatePart) -> Option<u16> {
         if self.is_before_parts {
             return part.is_required.then_some(1);
@@ -170,7 +170,7 @@ impl Source {
     /// The next value.
     ///
     /// # Errors
-    /// There is none, or it is no `T`.
+    /// No value comes, or a value of another type.
     pub async fn take<T: DeserializeOwned>(&mut self) -> Result<T, HandOverError> {
         let octets = self.value().await?;
         self.tail.add(&octets);
@@ -180,7 +180,7 @@ impl Source {
     /// The next descriptor.
     ///
     /// # Errors
-    /// There is none.
+    /// No descriptor comes.
     pub async fn take_descriptor(&mut self) -> Result<OwnedFd, HandOverError> {
         match receive(&self.socket, &mut Vec::new()).await? {
             (kind::DESCRIPTOR, Some(descriptor)) => Ok(descriptor),
