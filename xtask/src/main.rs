@@ -15,6 +15,7 @@ mod performance;
 mod prose;
 mod quick;
 mod rows;
+mod schemas;
 mod spelling;
 mod standards;
 mod test;
@@ -55,6 +56,8 @@ enum Chore {
     Performance(performance::Options),
     /// Writes the pages and tables of supported standards from the components' files `standards.toml`.
     Standards,
+    /// Writes the JSON Schemas of commands from the interfaces' descriptions and `docs/schemas.toml`.
+    Schemas,
     /// Writes a new component: core, process, schema, rights; and its rows in the executable.
     NewComponent {
         /// The component's class, in lower case, as in `rip`.
@@ -84,6 +87,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Chore::Test(options) => test::run(&root, &options),
         Chore::Performance(options) => performance::run(&root, &options).map(|()| ExitCode::SUCCESS),
         Chore::Standards => standards::write(&root).map(|()| ExitCode::SUCCESS),
+        Chore::Schemas => schemas::write(&root).map(|()| ExitCode::SUCCESS),
         Chore::NewComponent { name, into } => {
             new_component::write(&root, &name, into.as_deref())?;
             Ok(ExitCode::SUCCESS)
@@ -101,6 +105,7 @@ fn broken_rules(root: &Path) -> anyhow::Result<Vec<String>> {
     found.extend(long::check(root)?);
     found.extend(performance::check(root)?);
     found.extend(standards::check(root)?);
+    found.extend(schemas::check(root)?);
     found.extend(spelling::check(root)?);
     Ok(found)
 }
