@@ -6,11 +6,12 @@ use super::{Atom, AtomError, build, describe, escape, type_name};
 use crate::idl::common::v1 as common;
 use crate::wire::octets::Octets;
 use crate::{XrlEndpoint, XrlError};
-use prost::Message;
 use prost::encoding::{DecodeContext, decode_key, skip_field};
+use prost::{Message, Name};
 use prost_reflect::prost_types::method_options::IdempotencyLevel;
 use prost_reflect::{
-    Cardinality, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor, Value,
+    Cardinality, DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor,
+    Value,
 };
 use serde_json::{Map, Value as Json, json};
 use sluice_base::{Address, AnyPrefix};
@@ -171,6 +172,31 @@ impl Decoder {
     pub fn plain(&self, arguments: &[u8]) -> Result<Json, XrlError> {
         let message = DynamicMessage::decode(self.0.input(), arguments);
         Ok(plain(&message.map_err(|error| XrlError::BadArguments(error.to_string()))?))
+    }
+}
+
+/// Messages of compiled interfaces as plain JSON.
+pub struct Printer(DescriptorPool);
+
+impl Printer {
+    /// Reads the interfaces' descriptions: an encoded `FileDescriptorSet`.
+    ///
+    /// # Errors
+    /// `Protocol` for descriptions that cannot be read.
+    pub fn new(descriptors: &[u8]) -> Result<Self, XrlError> {
+        super::pool(descriptors).map(Printer)
+    }
+
+    /// Returns a message as [`plain`] shows it.
+    ///
+    /// # Errors
+    /// `Protocol` for a message of another interface.
+    pub fn plain<M: Message + Name>(&self, message: &M) -> Result<Json, XrlError> {
+        let name = M::full_name();
+        let described = self.0.get_message_by_name(&name);
+        let described = described.ok_or_else(|| XrlError::Protocol(format!("{name} is not described")))?;
+        let message = DynamicMessage::decode(described, &message.encode_to_vec()[..]);
+        Ok(plain(&message.map_err(|e| XrlError::Protocol(e.to_string()))?))
     }
 }
 
