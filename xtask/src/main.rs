@@ -16,6 +16,7 @@ mod performance;
 mod prose;
 mod quick;
 mod rows;
+mod schemas;
 mod spelling;
 mod standards;
 mod state;
@@ -62,6 +63,8 @@ enum Chore {
     Standards,
     /// Writes the table of the parts of the components' states in `docs/state.md` from the source code.
     State,
+    /// Writes the JSON Schemas of commands from the interfaces' descriptions and `docs/schemas.toml`.
+    Schemas,
     /// Writes a new component: core, process, schema, rights; and its rows in the executable.
     NewComponent {
         /// The component's class, in lower case, as in `rip`.
@@ -93,6 +96,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Chore::Performance(options) => performance::run(&root, &options).map(|()| ExitCode::SUCCESS),
         Chore::Standards => standards::write(&root).map(|()| ExitCode::SUCCESS),
         Chore::State => state::write(&root).map(|()| ExitCode::SUCCESS),
+        Chore::Schemas => schemas::write(&root).map(|()| ExitCode::SUCCESS),
         Chore::NewComponent { name, into } => {
             new_component::write(&root, &name, into.as_deref())?;
             Ok(ExitCode::SUCCESS)
@@ -111,6 +115,7 @@ fn broken_rules(root: &Path) -> anyhow::Result<Vec<String>> {
     found.extend(performance::check(root)?);
     found.extend(standards::check(root)?);
     found.extend(state::check(root)?);
+    found.extend(schemas::check(root)?);
     found.extend(spelling::check(root)?);
     found.extend(interfaces::check(root)?);
     Ok(found)

@@ -29,6 +29,18 @@ pub fn print_json(schema: &str, value: &Value) {
     sluice_print::outln!("{}", printable_json(&text));
 }
 
+/// Takes a member out of an object; null if the object lacks the member.
+pub fn take(object: &mut Value, name: &str) -> Value {
+    object.as_object_mut().and_then(|members| members.remove(name)).unwrap_or_default()
+}
+
+/// Removes members from an object.
+pub fn leave_out(object: &mut Value, names: &[&str]) {
+    for name in names {
+        take(object, name);
+    }
+}
+
 /// The configuration is not valid.
 pub fn config_failure(error: StartError) -> Failure {
     Failure::new(Failure::CONFIG, "config-invalid", error.to_string())

@@ -2,10 +2,11 @@
 
 use crate::Where;
 use crate::connection::connect::with_router;
-use crate::output::{Failure, counted, print_json, say};
-use serde_json::json;
+use crate::output::{Failure, counted, leave_out, print_json, say};
 use sluice_xrl::XrlError;
+use sluice_xrl::idl::DESCRIPTORS;
 use sluice_xrl::idl::manager::v1 as pb;
+use sluice_xrl::text::Printer;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -75,22 +76,13 @@ fn replace(component: String, binary: Option<String>, no_loss: bool, place: &Whe
             other => other.into(),
         })?;
         match as_json {
-            true => print_json(
-                "restart",
-                &json!({
-                    "component": component,
-                    "old_pid": reply.old_pid,
-                    "new_pid": reply.new_pid,
-                    "version": reply.version,
-                    "octets": reply.octets,
-                    "descriptors": reply.descriptors,
-                    "started_ms": reply.started_ms,
-                    "handed_over_ms": reply.handed_over_ms,
-                    "taken_over_ms": reply.taken_over_ms,
-                    "handed_over": !reply.plainly,
-                    "losses": reply.losses,
-                }),
-            ),
+            true => {
+                let mut shown = Printer::new(DESCRIPTORS)?.plain(&reply)?;
+                leave_out(&mut shown, &["plainly"]);
+                shown["component"] = component.as_str().into();
+                shown["handed_over"] = (!reply.plainly).into();
+                print_json("restart", &shown);
+            }
             false if component == "manager" => {
                 say(&format!(
                     "manager {} goes on in process {}; its components run on",

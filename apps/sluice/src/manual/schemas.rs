@@ -57,7 +57,10 @@ async fn of_package(command: &[String]) -> Result<Option<Value>, Failure> {
 mod tests {
     use super::*;
     use crate::Cli;
+    use crate::packages::commands::of_reply;
     use clap::CommandFactory;
+    use prost_reflect::DescriptorPool;
+    use serde_json::json;
     use sluice_console::WIDE;
     use std::collections::BTreeSet;
 
@@ -122,16 +125,17 @@ mod tests {
         &named(&["uint64", "int64"]) - &named(&["uint32", "int32"])
     }
 
-    /// Collects errors in the numbers of a schema: every integer must be declared with 32 bits, or be a string for 64
-    /// bits.
+    /// Collects errors in the numbers of a schema: every integer must be declared with 32 bits or a sign, or be a string
+    /// for 64 bits.
     fn check_numbers(schema: &Value, name: &str, wide: &BTreeSet<String>, wrong: &mut Vec<String>) {
         assert!(
             schema.get("$ref").is_none() && schema.get("oneOf").is_none(),
             "{name}: not known to `widen`"
         );
         let is_wide = schema["format"] == WIDE;
-        if schema["type"] == "integer" && (schema["format"] != "uint32" || wide.contains(name)) {
-            wrong.push(format!("{name}: an integer that is not of format uint32"));
+        let is_narrow = schema["format"] == "uint32" || schema["format"] == "int64";
+        if schema["type"] == "integer" && (!is_narrow || wide.contains(name)) {
+            wrong.push(format!("{name}: an integer that is of neither format uint32 nor int64"));
         }
         if is_wide && schema["type"] != "string" {
             wrong.push(format!("{name}: of format uint64, and no string"));
@@ -161,5 +165,53 @@ mod tests {
             check_numbers(&schema, "", &wide, &mut wrong);
             assert!(wrong.is_empty(), "docs/schemas/{name}.json: {wrong:?}");
         }
+    }
+
+    /// Returns a schema without texts and values, with the names of required members sorted.
+    fn bare(schema: &Value) -> Value {
+        let Some(object) = schema.as_object() else { return schema.clone() };
+        if object.contains_key("enum") {
+            return json!({ "type": "string" });
+        }
+        let mut bare = serde_json::Map::new();
+        for (keyword, value) in object {
+            let value = match keyword.as_str() {
+                "description" | "title" | "$id" | "$schema" => continue,
+                "properties" => {
+                    let members = value.as_object().into_iter().flatten();
+                    members.map(|(name, member)| (name.clone(), self::bare(member))).collect()
+                }
+                "anyOf" => value.as_array().into_iter().flatten().map(self::bare).collect(),
+                "required" => {
+                    let names: BTreeSet<_> =
+                        value.as_array().into_iter().flatten().map(Value::as_str).collect();
+                    json!(names)
+                }
+                _ => self::bare(value),
+            };
+            bare.insert(keyword.clone(), value);
+        }
+        Value::Object(bare)
+    }
+
+    /// The schemas of the executable's components, and those that are made of a package's interface at run time, follow
+    /// the same rules.
+    #[test]
+    fn schemas_of_commands_are_those_of_replies() {
+        let own = crate::components::COMMANDS.iter().map(|(_, own)| own.descriptors);
+        let pools = own.chain([sluice_xrl::idl::DESCRIPTORS]).map(DescriptorPool::decode);
+        let pools: Vec<DescriptorPool> = pools.collect::<Result<_, _>>().expect("descriptors");
+        let mut compared = 0;
+        for command in crate::shipped::builtin() {
+            let service = pools.iter().find_map(|pool| pool.get_service_by_name(&command.interface));
+            // The interfaces of other components are in no crate of the command line.
+            let Some(service) = service else { continue };
+            let method = service.methods().find(|method| method.name() == command.method).expect("a method");
+            let made = of_reply(sluice_xrl::text::schema(&method.output()), &command);
+            let name = command.command.id.replace(' ', "-");
+            assert_eq!(bare(&crate::schemas::read(&name).expect("a schema")), bare(&made), "{name}");
+            compared += 1;
+        }
+        assert!(compared > 10, "{compared}");
     }
 }

@@ -85,14 +85,17 @@ pub async fn printed_schema(session: &Session, command: &PackageCommand) -> Resu
     let router = session.router().await?;
     let target = session.component(&command.target);
     let call = (target.as_str(), command.interface.as_str(), command.method.as_str());
-    let schema = text::reply_schema(&router, call).await?;
+    Ok(of_reply(text::reply_schema(&router, call).await?, command))
+}
+
+/// Returns the schema of a command's output from that of the replies: pages are printed as one list.
+pub fn of_reply(schema: Value, command: &PackageCommand) -> Value {
     if command.page.is_none() {
-        return Ok(schema);
+        return schema;
     }
-    // Pages are printed as one list.
     let rows = command.rows.as_str();
     let items = schema["properties"][rows].clone();
-    Ok(json!({ "type": "object", "required": [rows], "properties": { rows: items } }))
+    json!({ "type": "object", "required": [rows], "properties": { rows: items } })
 }
 
 fn next_page(value: &Value) -> Option<String> {

@@ -2,10 +2,12 @@
 
 use crate::components::whole;
 use crate::connection::session::Session;
-use crate::output::{Failure, Output, Table};
-use serde_json::{Value, json};
+use crate::output::{Failure, Output, Table, take};
+use serde_json::Value;
+use sluice_xrl::idl::DESCRIPTORS;
 use sluice_xrl::idl::common::v1::Family;
 use sluice_xrl::idl::fea::v1 as fea;
+use sluice_xrl::text::Printer;
 use std::collections::BTreeMap;
 
 /// Fetches the state of the fast path.
@@ -23,7 +25,7 @@ pub async fn show(session: &Session, out: &mut Output) -> Result<(), Failure> {
     }
     let reply = fetch(session).await?;
     if out.is_json() {
-        out.json(&document(&reply));
+        out.json(&document(&reply)?);
         return Ok(());
     }
     out.line(&state(&reply));
@@ -125,48 +127,12 @@ pub fn outcomes(port: &fea::ForwardingPort) -> BTreeMap<&str, u64> {
     sums
 }
 
-fn document(reply: &fea::GetForwardingReply) -> Value {
-    let obstacles: Vec<_> = reply
-        .obstacles
-        .iter()
-        .map(|obstacle| json!({ "family": family(obstacle.family), "reason": obstacle.reason }))
-        .collect();
-    let uses: Vec<_> = reply
-        .uses
-        .iter()
-        .map(|used| {
-            json!({ "name": used.name, "used": used.used, "retired": used.retired, "limit": used.limit })
-        })
-        .collect();
-    let mended: Vec<_> =
-        reply.mended.iter().map(|mended| json!({ "area": mended.area, "words": mended.words })).collect();
-    let programs: Vec<_> = reply
-        .programs
-        .iter()
-        .map(|program| json!({ "name": program.name, "slot": program.slot, "component": program.component }))
-        .collect();
-    json!({
-        "configured": reply.configured, "live": reply.live, "unavailable": reply.unavailable,
-        "obstacles": obstacles, "ports": reply.ports.iter().map(port_document).collect::<Vec<_>>(), "tables": uses,
-        "programs": programs,
-        "routes": reply.routes, "foreign": reply.foreign, "unresolved": reply.unresolved, "no_room": reply.no_room,
-        "audits": reply.audits, "mended": mended,
-    })
-}
-
-fn port_document(port: &fea::ForwardingPort) -> Value {
-    let counts: Vec<_> = port
-        .counts
-        .iter()
-        .map(|count| {
-            json!({
-                "outcome": count.outcome, "reason": count.reason, "cpu": count.cpu,
-                "packets": count.packets, "octets": count.octets,
-            })
-        })
-        .collect();
-    json!({
-        "name": port.name, "index": port.index, "refusal": port.refusal, "received_ipv4": port.received_ipv4,
-        "received_ipv6": port.received_ipv6, "sent": port.sent, "counts": counts,
-    })
+/// Returns the state of the fast path as JSON: the message, with the families' usual names.
+fn document(reply: &fea::GetForwardingReply) -> Result<Value, Failure> {
+    let mut shown = Printer::new(DESCRIPTORS)?.plain(reply)?;
+    for (shown, obstacle) in shown["obstacles"].as_array_mut().into_iter().flatten().zip(&reply.obstacles) {
+        shown["family"] = family(obstacle.family).into();
+    }
+    shown["tables"] = take(&mut shown, "uses");
+    Ok(shown)
 }

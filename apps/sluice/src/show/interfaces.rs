@@ -2,9 +2,11 @@
 
 use crate::components::whole;
 use crate::connection::session::Session;
-use crate::output::{self, Failure, Output, Table};
+use crate::output::{self, Failure, Output, Table, leave_out};
 use serde_json::json;
+use sluice_xrl::idl::DESCRIPTORS;
 use sluice_xrl::idl::fea::v1 as fea;
+use sluice_xrl::text::Printer;
 
 /// Shows the interfaces: on an element of a cluster those of the router as a whole, unless an element is named.
 pub async fn show(session: &Session, out: &mut Output) -> Result<(), Failure> {
@@ -17,22 +19,17 @@ pub async fn show(session: &Session, out: &mut Output) -> Result<(), Failure> {
     let addresses = |i: &fea::Interface| -> Vec<String> {
         i.addresses.iter().map(|a| format!("{}/{}", output::addr(a.addr.as_ref()), a.prefix_length)).collect()
     };
-    let mac = |i: &fea::Interface| -> String {
-        let octets = i.mac.as_ref().map(|m| m.octets.clone()).unwrap_or_default();
-        octets.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(":")
-    };
     if out.is_json() {
-        let all: Vec<_> = interfaces
-            .iter()
-            .map(|i| {
-                json!({
-                    "name": i.name, "index": i.index, "admin_up": i.admin_up, "running": i.running, "mtu": i.mtu,
-                    "mac": mac(i), "loopback": i.loopback, "addresses": addresses(i),
-                    "rx_packets": i.rx_packets, "tx_packets": i.tx_packets, "rx_bytes": i.rx_bytes,
-                    "tx_bytes": i.tx_bytes, "rx_errors": i.rx_errors, "tx_errors": i.tx_errors,
-                })
-            })
-            .collect();
+        let printer = Printer::new(DESCRIPTORS)?;
+        let mut all = Vec::new();
+        for mut interface in interfaces {
+            // An interface without a link-layer address has an empty text.
+            let _ = interface.mac.get_or_insert_default();
+            let mut shown = printer.plain(&interface)?;
+            leave_out(&mut shown, &["point_to_point", "multicast"]);
+            shown["addresses"] = addresses(&interface).into();
+            all.push(shown);
+        }
         out.json(&json!({ "interfaces": all }));
         return Ok(());
     }

@@ -1,9 +1,11 @@
 //! `sluice show memory`.
 
 use crate::connection::session::Session;
-use crate::output::{Failure, Output, Table};
+use crate::output::{Failure, Output, Table, leave_out};
 use serde_json::{Value, json};
+use sluice_xrl::idl::DESCRIPTORS;
 use sluice_xrl::idl::manager::v1 as pb;
+use sluice_xrl::text::Printer;
 
 /// Shows the memory of each process, and the sums over all processes.
 pub async fn show(session: &Session, out: &mut Output) -> Result<(), Failure> {
@@ -12,8 +14,12 @@ pub async fn show(session: &Session, out: &mut Output) -> Result<(), Failure> {
     let processes = client.get_memory(pb::GetMemoryRequest {}).await?.processes;
     let total = total(&processes);
     if out.is_json() {
-        let all: Vec<Value> = processes.iter().map(|process| members(process, true)).collect();
-        out.json(&json!({ "processes": all, "total": members(&total, false) }));
+        let printer = Printer::new(DESCRIPTORS)?;
+        let all: Vec<Value> =
+            processes.iter().map(|process| printer.plain(process)).collect::<Result<_, _>>()?;
+        let mut sums = printer.plain(&total)?;
+        leave_out(&mut sums, &["component", "pid"]);
+        out.json(&json!({ "processes": all, "total": sums }));
         return Ok(());
     }
     // In whole KiB, the unit in which the kernel counts: the columns add up.
@@ -45,19 +51,6 @@ fn total(processes: &[pb::ProcessMemory]) -> pb::ProcessMemory {
     }
 }
 
-fn members(memory: &pb::ProcessMemory, is_process: bool) -> Value {
-    let mut members = json!({
-        "resident_bytes": memory.resident_bytes,
-        "proportional_bytes": memory.proportional_bytes,
-        "heap_bytes": memory.heap_bytes,
-    });
-    if is_process {
-        members["component"] = memory.component.as_str().into();
-        members["pid"] = memory.pid.into();
-    }
-    members
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,10 +65,6 @@ mod tests {
             heap_bytes,
         };
         let total = total(&[process(4096, 2048, 1024), process(8192, 8192, 0)]);
-        assert_eq!(
-            members(&total, false),
-            json!({ "resident_bytes": 12288, "proportional_bytes": 10240, "heap_bytes": 1024 })
-        );
-        assert_eq!(members(&process(1, 1, 1), true)["component"], "bgp");
+        assert_eq!((total.resident_bytes, total.proportional_bytes, total.heap_bytes), (12288, 10240, 1024));
     }
 }

@@ -7,11 +7,13 @@ use crate::show::differences::{self, Differences, Shown};
 use serde_json::{Value, json};
 use sluice_base::{Address, AnyPrefix, FamilyId, IpPrefix, PrefixError, Xid, XidPrefix};
 use sluice_cli::Values;
-use sluice_xrl::XrlEndpoint;
+use sluice_xrl::idl::DESCRIPTORS;
 use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::fea::v1 as fea;
 use sluice_xrl::idl::manager::v1 as pb;
 use sluice_xrl::idl::rib::v1 as rib;
+use sluice_xrl::text::Printer;
+use sluice_xrl::{XrlEndpoint, XrlError};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -488,22 +490,17 @@ pub async fn summary(session: &Session, out: &mut Output) -> Result<(), Failure>
         _ => "ipv4",
     };
     if out.is_json() {
+        let printer = Printer::new(DESCRIPTORS)?;
         let all: Vec<_> = tables
             .iter()
             .map(|t| {
                 let fib = installed(t.table, t.family);
-                let origins: Vec<_> = t
-                    .origins
-                    .iter()
-                    .map(|o| json!({ "origin": o.origin, "distance": o.distance, "routes": o.routes, "stale": o.stale }))
-                    .collect();
-                json!({
-                    "table": t.table, "family": family(t.family), "prefixes": t.prefixes, "selected": t.selected,
-                    "groups": t.groups, "interests": t.interests, "origins": origins,
-                    "engine": { "wanted": fib.wanted, "installed": fib.installed, "refused": fib.refused },
-                })
+                let mut shown = printer.plain(t)?;
+                shown["engine"] =
+                    json!({ "wanted": fib.wanted, "installed": fib.installed, "refused": fib.refused });
+                Ok(shown)
             })
-            .collect();
+            .collect::<Result<_, XrlError>>()?;
         out.json(&json!({
             "tables": all, "engine": engine.engine, "routes_refused": engine.routes_refused,
             "routes_repaired": engine.routes_repaired, "nexthop_objects": engine.nexthop_objects, "idle": engine.idle,

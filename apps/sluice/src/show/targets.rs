@@ -1,25 +1,23 @@
 //! `sluice show targets`.
 
 use crate::connection::session::Session;
-use crate::output::{Failure, Output, Table};
+use crate::output::{Failure, Output, Table, leave_out};
 use serde_json::json;
+use sluice_xrl::idl::DESCRIPTORS;
+use sluice_xrl::text::Printer;
 
 /// Shows the targets of calls.
 pub async fn show(session: &Session, out: &mut Output) -> Result<(), Failure> {
     let targets = session.router().await?.targets().await?;
     if out.is_json() {
-        let all: Vec<_> = targets
-            .iter()
-            .map(|t| {
-                let interfaces: Vec<_> =
-                    t.interfaces.iter().map(|i| json!({ "name": i.name, "methods": i.methods })).collect();
-                json!({
-                    "class": t.class, "instance": t.instance, "pid": t.pid, "uid": t.uid,
-                    "user": user_name(t.uid),
-                    "principal": t.principal, "interfaces": interfaces,
-                })
-            })
-            .collect();
+        let printer = Printer::new(DESCRIPTORS)?;
+        let mut all = Vec::new();
+        for target in &targets {
+            let mut shown = printer.plain(target)?;
+            leave_out(&mut shown, &["singleton", "endpoints"]);
+            shown["user"] = user_name(target.uid).into();
+            all.push(shown);
+        }
         out.json(&json!({ "targets": all }));
         return Ok(());
     }

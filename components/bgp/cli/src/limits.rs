@@ -1,8 +1,7 @@
 //! Bounds on the prefixes of neighbors.
 
-use crate::families::family;
 use crate::idl::bgp::v1 as pb;
-use serde_json::{Value, json};
+use serde_json::Value;
 use sluice_console::{Notice, span};
 
 /// The most neighbors that a notice names.
@@ -16,14 +15,6 @@ pub fn accepted(f: &pb::NeighborFamily) -> u64 {
 /// Returns the number of prefixes from a count to its bound; negative beyond the bound.
 fn room(bound: u32, count: u64) -> i64 {
     i64::from(bound).saturating_sub_unsigned(count)
-}
-
-fn action(bounds: &pb::MaximumPrefixes) -> &'static str {
-    match bounds.action() {
-        pb::LimitAction::Shutdown => "shutdown",
-        pb::LimitAction::Warn => "warn",
-        pb::LimitAction::Discard => "discard",
-    }
 }
 
 /// Returns a family's bounds, with the distance of each to its count.
@@ -50,15 +41,12 @@ pub fn bounds(f: &pb::NeighborFamily) -> Option<String> {
     Some(format!("at most {}; beyond: {beyond}", all.join(", ")))
 }
 
-/// Returns a family's bounds as JSON; null without bounds.
-pub(crate) fn bounds_json(f: &pb::NeighborFamily) -> Value {
-    let Some(bounds) = &f.maximum_prefixes else { return Value::Null };
+/// Adds the distance of each bound to its count to a family's bounds as JSON.
+pub(crate) fn add_room(shown: &mut Value, f: &pb::NeighborFamily) {
+    let Some(bounds) = &f.maximum_prefixes else { return };
     let left = |bound: Option<u32>, count: u64| bound.map(|bound| room(bound, count));
-    json!({
-        "received": bounds.received, "received_left": left(bounds.received, f.prefixes_received),
-        "accepted": bounds.accepted, "accepted_left": left(bounds.accepted, accepted(f)),
-        "action": action(bounds), "warn_percent": bounds.warn_percent, "restart_after": bounds.restart_after,
-    })
+    shown["received_left"] = left(bounds.received, f.prefixes_received).into();
+    shown["accepted_left"] = left(bounds.accepted, accepted(f)).into();
 }
 
 /// Returns what opens a session again that ended for a bound.
@@ -70,13 +58,12 @@ pub fn opens(n: &pb::Neighbor) -> Option<String> {
     ))
 }
 
-/// Returns the end of a session for a bound as JSON; null for other ends.
-pub(crate) fn stop_json(n: &pb::Neighbor) -> Value {
-    let Some(stop) = &n.stopped else { return Value::Null };
-    json!({
-        "family": family(stop.family), "bound": stop.bound, "count": stop.count,
-        "of": if stop.accepted { "accepted" } else { "received" }, "reopens_in_ms": stop.reopens_in_ms,
-    })
+/// Names the count whose bound ended a session, in the session's end as JSON. Other ends are null.
+pub(crate) fn name_count(shown: &mut Value) {
+    let Some(shown) = shown.as_object_mut() else { return };
+    let is_accepted = shown.remove("accepted").is_some_and(|value| value == true);
+    let of = if is_accepted { "accepted" } else { "received" };
+    shown.insert("of".into(), of.into());
 }
 
 /// Returns the notice of external neighbors with families without a bound; `None` if all have bounds.
@@ -113,7 +100,6 @@ mod tests {
     #[test]
     fn bounds_are_shown_with_their_distance() {
         assert_eq!(bounds(&pb::NeighborFamily::default()), None);
-        assert_eq!(bounds_json(&pb::NeighborFamily::default()), Value::Null);
         let both = pb::MaximumPrefixes {
             received: Some(100),
             accepted: Some(10),
@@ -128,8 +114,6 @@ mod tests {
                 "at most 100 received (60 to go), 10 accepted (exceeded by 2); beyond: the session ends, and is opened again after 60 s"
             )
         );
-        let json = bounds_json(&f);
-        assert_eq!((&json["received_left"], &json["accepted_left"]), (&json!(60), &json!(-2)));
         let warn = pb::MaximumPrefixes {
             received: Some(40),
             action: pb::LimitAction::Warn.into(),
@@ -142,13 +126,12 @@ mod tests {
     #[test]
     fn what_opens_a_session_is_shown() {
         let mut n = pb::Neighbor { address: "10.0.0.2".into(), ..pb::Neighbor::default() };
-        assert_eq!((opens(&n), stop_json(&n)), (None, Value::Null));
+        assert_eq!(opens(&n), None);
         n.stopped = Some(pb::LimitStop { bound: 5, count: 6, ..pb::LimitStop::default() });
         let by = "by `sluice clear bgp neighbor 10.0.0.2`, or by another `maximum-prefixes`";
         assert_eq!(opens(&n), Some(format!("opened again {by}")));
         n.stopped = Some(pb::LimitStop { reopens_in_ms: Some(53_000), ..pb::LimitStop::default() });
         assert_eq!(opens(&n), Some(format!("opened again in 53 s, {by}")));
-        assert_eq!(stop_json(&n)["of"], "received");
     }
 
     #[test]

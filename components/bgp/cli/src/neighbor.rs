@@ -3,8 +3,9 @@
 use crate::families::family;
 use crate::idl::bgp::v1 as pb;
 use crate::limits;
-use serde_json::{Value, json};
-use sluice_console::{Output, counted, span};
+use serde_json::Value;
+use sluice_console::{Failure, Output, counted, span};
+use sluice_xrl::text::Printer;
 
 /// Prints the view of a neighbor.
 pub fn print(n: &pb::Neighbor, out: &mut Output) {
@@ -259,87 +260,29 @@ fn standing(n: &pb::Neighbor) -> String {
     format!("{} for {}, router id {}, {hold_time}{keepalive}", n.state, span(n.uptime_ms), n.router_id)
 }
 
-fn messages(m: Option<&pb::Messages>) -> Value {
-    let m = m.cloned().unwrap_or_default();
-    json!({
-        "open": m.open, "update": m.update, "notification": m.notification, "keepalive": m.keepalive,
-        "route_refresh": m.route_refresh,
-    })
-}
-
-fn changes(c: Option<&pb::Changes>) -> Value {
-    let c = c.copied().unwrap_or_default();
-    json!({ "announced": c.announced, "withdrawn": c.withdrawn })
-}
-
-/// Returns a neighbor as JSON.
-pub fn json(n: &pb::Neighbor) -> Value {
-    let families: Vec<_> = n
-        .families
-        .iter()
-        .map(|f| {
-            json!({
-                "family": family(f.family), "negotiated": f.negotiated, "prefixes_received": f.prefixes_received,
-                "prefixes_rejected": f.prefixes_rejected, "prefixes_accepted": limits::accepted(f), "prefixes_sent": f.prefixes_sent, "end_of_rib": f.end_of_rib,
-                "problem": f.problem, "filter_entries_received": f.filter_entries_received,
-                "filter_entries_sent": f.filter_entries_sent, "maximum_prefixes": limits::bounds_json(f),
-            })
-        })
-        .collect();
-    let timers: Vec<_> =
-        n.timers.iter().map(|t| json!({ "name": t.name, "expires_in_ms": t.expires_in_ms })).collect();
-    let counted_and_agreed = json!({
-        "address": n.address, "peer_as": n.peer_as, "internal": n.internal, "description": n.description,
-        "enabled": n.enabled, "state": n.state, "uptime_ms": n.uptime_ms, "router_id": n.router_id,
-        "flaps": n.flaps, "reason": n.reason, "last_error": n.last_error, "last_error_ms": n.last_error_ms, "hold_time": n.hold_time,
-        "capabilities": n.capabilities, "timers": timers, "received": messages(n.received.as_ref()),
-        "sent": messages(n.sent.as_ref()), "families": families, "treated_as_withdraw": n.treated_as_withdraw,
-        "attribute_discards": n.attribute_discards, "loops": n.loops, "leaks": n.leaks,
-        "too_large": n.too_large, "reduced": n.reduced, "without_policy": n.without_policy, "without_refresh": n.without_refresh,
-        "range": n.range, "group": n.group, "import": n.import,
-        "export": n.export, "agreed": n.agreed, "changes_received": changes(n.changes_received.as_ref()),
-        "changes_sent": changes(n.changes_sent.as_ref()), "stopped": limits::stop_json(n), "unroutable": n.unroutable, "octets_received": n.octets_received
-    });
-    // The macro takes no more fields at once.
-    let configured_and_offered = json!({
-        "local_address": n.local_address, "local_port": n.local_port, "remote_port": n.remote_port, "local_as": n.local_as,
-        "password": n.password, "multihop": n.multihop, "minimum_ttl": n.minimum_ttl, "capabilities_sent": n.capabilities_sent,
-        "relationship": n.relationship, "role_sent": n.role_sent, "role_received": n.role_received,
-        "keepalive_time": n.keepalive_time, "advertisement_interval": n.advertisement_interval,
-        "last_end": n.last_end.as_ref().map(end_json), "restart": restart_json(n),
-    });
-    let both = [counted_and_agreed, configured_and_offered];
-    both.into_iter()
-        .filter_map(|part| part.as_object().cloned())
-        .flatten()
-        .collect::<serde_json::Map<_, _>>()
-        .into()
-}
-
-/// Returns the last end of a session as JSON.
-fn end_json(end: &pb::SessionEnd) -> Value {
-    json!({ "reason": end.reason, "by": end.by, "ago_ms": end.ago_ms, "lasted_ms": end.lasted_ms })
-}
-
-/// Returns the state of graceful restart as JSON.
-fn restart_json(n: &pb::Neighbor) -> Value {
-    let restart = n.restart.clone().unwrap_or_default();
-    let family = |f: &pb::NeighborRestartFamily| {
-        json!({
-            "family": family(f.family), "offered": f.offered, "preserved": f.preserved, "long_lived_time": f.long_lived_time,
-            "long_lived_preserved": f.long_lived_preserved, "stays": f.stays, "stays_ms": f.stays_ms,
-        })
-    };
-    json!({
-        "helper": restart.helper, "notifications": restart.notifications, "restarted": restart.restarted,
-        "own_time": restart.own_time, "own_long_lived_time": restart.own_long_lived_time, "time": restart.time,
-        "families": restart.families.iter().map(family).collect::<Vec<_>>(),
-    })
+/// Returns a neighbor as JSON: the message, with counts and distances to bounds.
+///
+/// # Errors
+///
+/// The printer lacks BGP's interface.
+pub fn json(printer: &Printer, mut n: pb::Neighbor) -> Result<Value, Failure> {
+    // Counters are zero and offers empty before the first session.
+    let _ = (n.received.get_or_insert_default(), n.sent.get_or_insert_default());
+    let _ = (n.changes_received.get_or_insert_default(), n.changes_sent.get_or_insert_default());
+    let _ = n.restart.get_or_insert_default();
+    let mut shown = printer.plain(&n)?;
+    for (shown, f) in shown["families"].as_array_mut().into_iter().flatten().zip(&n.families) {
+        shown["prefixes_accepted"] = limits::accepted(f).into();
+        limits::add_room(&mut shown["maximum_prefixes"], f);
+    }
+    limits::name_count(&mut shown["stopped"]);
+    Ok(shown)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn a_session_that_is_not_up_has_no_empty_fields() {
@@ -354,6 +297,47 @@ mod tests {
         assert_eq!(standing(&up), "Established for 2 s, router id 10.0.0.2, no hold time");
         let up = pb::Neighbor { hold_time: 9, keepalive_time: 3, ..up };
         assert!(standing(&up).ends_with(", hold time 9 s, keepalive time 3 s"));
+    }
+
+    #[test]
+    fn json_is_the_message_with_counts() {
+        let printer = Printer::new(crate::idl::DESCRIPTORS).expect("BGP's interface");
+        let bounds = pb::MaximumPrefixes { received: Some(5), accepted: Some(10), ..Default::default() };
+        let f = pb::NeighborFamily {
+            family: 6,
+            prefixes_received: 7,
+            prefixes_rejected: 2,
+            maximum_prefixes: Some(bounds),
+            ..Default::default()
+        };
+        let stopped = pb::LimitStop { family: 4, bound: 5, count: 7, ..Default::default() };
+        let n = pb::Neighbor {
+            address: "10.0.0.2".into(),
+            families: vec![f, pb::NeighborFamily { family: 4, ..Default::default() }],
+            stopped: Some(stopped),
+            ..Default::default()
+        };
+        let shown = json(&printer, n).expect("a neighbor");
+        assert_eq!(shown["address"], "10.0.0.2");
+        assert_eq!(shown["sent"]["update"], 0);
+        assert_eq!(shown["restart"]["own_time"], Value::Null);
+        assert_eq!(shown["last_end"], Value::Null);
+        assert_eq!(
+            shown["families"][0]["maximum_prefixes"],
+            json!({
+                "received": 5, "received_left": -2, "accepted": 10, "accepted_left": 5, "action": "shutdown",
+                "warn_percent": 0, "restart_after": null,
+            })
+        );
+        assert_eq!(
+            (&shown["families"][0]["family"], &shown["families"][0]["prefixes_accepted"]),
+            (&json!("ipv6"), &json!(5))
+        );
+        assert_eq!(shown["families"][1]["maximum_prefixes"], Value::Null);
+        assert_eq!(
+            shown["stopped"],
+            json!({ "family": "ipv4", "bound": 5, "count": 7, "of": "received", "reopens_in_ms": null })
+        );
     }
 
     #[test]

@@ -2,9 +2,10 @@
 
 use crate::families::family;
 use crate::idl::bgp::v1 as pb;
-use crate::{limits, neighbor};
-use serde_json::json;
+use crate::{idl, limits, neighbor};
+use serde_json::{Value, json};
 use sluice_console::{Failure, Output, Table, counted, span};
+use sluice_xrl::text::Printer;
 
 /// The state of a session that is up.
 const ESTABLISHED: &str = "Established";
@@ -35,21 +36,10 @@ pub async fn summary(client: &pb::BgpClient, out: &mut Output) -> Result<(), Fai
     let s = client.get_summary(pb::GetSummaryRequest {}).await?;
     let neighbors = client.get_neighbors(pb::GetNeighborsRequest::default()).await?.neighbors;
     if out.is_json() {
-        let tables: Vec<_> = s
-            .tables
-            .iter()
-            .map(|t| {
-                json!({
-                    "family": family(t.family), "prefixes": t.prefixes, "attribute_sets": t.attribute_sets,
-                    "in_rib": t.in_rib, "multipath": t.multipath, "stale": t.stale, "queued": t.queued,
-                })
-            })
-            .collect();
-        out.json(&json!({
-            "local_as": s.local_as, "router_id": s.router_id, "neighbors": s.neighbors,
-            "established": s.established, "graceful_shutdown": s.graceful_shutdown, "tables": tables,
-            "sessions": neighbors.iter().map(neighbor::json).collect::<Vec<_>>(),
-        }));
+        let printer = Printer::new(idl::DESCRIPTORS)?;
+        let mut shown = printer.plain(&s)?;
+        shown["sessions"] = all_json(&printer, neighbors)?;
+        out.json(&shown);
         return Ok(());
     }
     out.line(&format!(
@@ -108,6 +98,10 @@ fn table_of(neighbors: &[pb::Neighbor], is_colored: bool) -> Table {
     table
 }
 
+fn all_json(printer: &Printer, neighbors: Vec<pb::Neighbor>) -> Result<Value, Failure> {
+    neighbors.into_iter().map(|n| neighbor::json(printer, n)).collect()
+}
+
 /// Prints the details of one neighbor, or of all neighbors.
 pub async fn neighbors(client: &pb::BgpClient, address: String, out: &mut Output) -> Result<(), Failure> {
     let neighbors =
@@ -116,7 +110,7 @@ pub async fn neighbors(client: &pb::BgpClient, address: String, out: &mut Output
         return Err(Failure::failed(format!("no neighbor {address} is configured")));
     }
     if out.is_json() {
-        out.json(&json!({ "neighbors": neighbors.iter().map(neighbor::json).collect::<Vec<_>>() }));
+        out.json(&json!({ "neighbors": all_json(&Printer::new(idl::DESCRIPTORS)?, neighbors)? }));
         return Ok(());
     }
     neighbors.iter().for_each(|n| neighbor::print(n, out));

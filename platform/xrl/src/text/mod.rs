@@ -12,7 +12,9 @@ use prost_reflect::{DescriptorPool, DynamicMessage, MethodDescriptor};
 use std::str::FromStr;
 
 pub use atoms::{AtomError, atoms, build, signature, type_name};
-pub use plain::{Decoder, call_plain, plain, read_plain, read_plain_bounded, reads, reply_schema, schema};
+pub use plain::{
+    Decoder, Printer, call_plain, plain, read_plain, read_plain_bounded, reads, reply_schema, schema,
+};
 pub use syntax::{Atom, SyntaxError, TextCall, escape, parse, unescape};
 
 use crate::finder;

@@ -6,11 +6,12 @@ use super::{Atom, AtomError, build, describe, escape, type_name};
 use crate::idl::common::v1 as common;
 use crate::wire::octets::Octets;
 use crate::{XrlEndpoint, XrlError};
-use prost::Message;
 use prost::encoding::{DecodeContext, decode_key, skip_field};
+use prost::{Message, Name};
 use prost_reflect::prost_types::method_options::IdempotencyLevel;
 use prost_reflect::{
-    Cardinality, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor, Value,
+    Cardinality, DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor,
+    Value,
 };
 use serde_json::{Map, Value as Json, json};
 use sluice_base::{Address, AnyPrefix};
@@ -174,6 +175,31 @@ impl Decoder {
     }
 }
 
+/// Messages of compiled interfaces as plain JSON.
+pub struct Printer(DescriptorPool);
+
+impl Printer {
+    /// Reads the interfaces' descriptions: an encoded `FileDescriptorSet`.
+    ///
+    /// # Errors
+    /// `Protocol` for descriptions that cannot be read.
+    pub fn new(descriptors: &[u8]) -> Result<Self, XrlError> {
+        super::pool(descriptors).map(Printer)
+    }
+
+    /// Returns a message as [`plain`] shows it.
+    ///
+    /// # Errors
+    /// `Protocol` for a message of another interface.
+    pub fn plain<M: Message + Name>(&self, message: &M) -> Result<Json, XrlError> {
+        let name = M::full_name();
+        let described = self.0.get_message_by_name(&name);
+        let described = described.ok_or_else(|| XrlError::Protocol(format!("{name} is not described")))?;
+        let message = DynamicMessage::decode(described, &message.encode_to_vec()[..]);
+        Ok(plain(&message.map_err(|e| XrlError::Protocol(e.to_string()))?))
+    }
+}
+
 /// A message as plain JSON.
 pub fn plain(message: &DynamicMessage) -> Json {
     if let Some(text) = word(message) {
@@ -243,24 +269,33 @@ fn word(message: &DynamicMessage) -> Option<String> {
     }
 }
 
-/// The JSON Schema of printed messages of [`plain`]: numbers of 64 bits are strings.
+/// The JSON Schema of printed messages of [`plain`]: numbers of 64 bits are strings. A message inside of itself is any object.
 pub fn schema(descriptor: &MessageDescriptor) -> Json {
+    message_schema(descriptor, &[])
+}
+
+/// Returns the schema of a message inside of others.
+fn message_schema(descriptor: &MessageDescriptor, outer: &[MessageDescriptor]) -> Json {
     if matches!(descriptor.full_name(), "common.v1.Addr" | "common.v1.Net" | "common.v1.Mac") {
         return json!({ "type": "string" });
     }
+    if outer.contains(descriptor) {
+        return json!({ "type": "object" });
+    }
+    let outer = [outer, std::slice::from_ref(descriptor)].concat();
     let properties: Map<String, Json> =
-        descriptor.fields().map(|f| (f.name().to_owned(), field_schema(&f))).collect();
+        descriptor.fields().map(|f| (f.name().to_owned(), field_schema(&f, &outer))).collect();
     let required: Vec<&String> = properties.keys().collect();
     json!({ "type": "object", "required": required, "properties": properties })
 }
 
-fn field_schema(field: &FieldDescriptor) -> Json {
+fn field_schema(field: &FieldDescriptor, outer: &[MessageDescriptor]) -> Json {
     let one = match field.kind() {
         Kind::Bool => json!({ "type": "boolean" }),
         Kind::String | Kind::Bytes => json!({ "type": "string" }),
         Kind::Float | Kind::Double => json!({ "type": "number" }),
         Kind::Enum(_) => json!({ "type": "string" }),
-        Kind::Message(inner) => schema(&inner),
+        Kind::Message(inner) => message_schema(&inner, outer),
         Kind::Uint64 | Kind::Fixed64 | Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => {
             json!({ "type": "string", "format": "uint64" })
         }
@@ -280,6 +315,10 @@ mod tests {
     use super::{common, plain, shorten};
     use prost::Message;
     use prost_reflect::DynamicMessage;
+    use prost_reflect::prost_types::{
+        DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet,
+    };
+    use serde_json::json;
     use sluice_base::{Address, AnyPrefix, Xid, XidPrefix};
     use std::collections::BTreeMap;
 
@@ -298,6 +337,30 @@ mod tests {
         let net = AnyPrefix::of(xids.parse::<XidPrefix>().expect("a prefix"));
         assert_eq!(shown("common.v1.Addr", common::Addr::from(addr).encode_to_vec()), xid);
         assert_eq!(shown("common.v1.Net", common::Net::from(net).encode_to_vec()), xids);
+    }
+
+    #[test]
+    fn a_message_inside_of_itself_has_a_schema() {
+        let inner = FieldDescriptorProto {
+            name: Some("inner".into()),
+            number: Some(1),
+            type_name: Some(".a.v1.Node".into()),
+            ..FieldDescriptorProto::default()
+        };
+        let node =
+            DescriptorProto { name: Some("Node".into()), field: vec![inner], ..DescriptorProto::default() };
+        let file = FileDescriptorProto {
+            name: Some("a.proto".into()),
+            package: Some("a.v1".into()),
+            syntax: Some("proto3".into()),
+            message_type: vec![node],
+            ..FileDescriptorProto::default()
+        };
+        let set = FileDescriptorSet { file: vec![file] };
+        let pool = super::super::pool(&set.encode_to_vec()).expect("descriptors");
+        let schema = super::schema(&pool.get_message_by_name("a.v1.Node").expect("a message"));
+        let inner = &schema["properties"]["inner"]["anyOf"];
+        assert_eq!(inner, &json!([{ "type": "object" }, { "type": "null" }]));
     }
 
     #[test]
