@@ -45,6 +45,9 @@ pub struct Options {
     /// Runs the steps of this campaign only.
     #[arg(long, value_name = "CAMPAIGN")]
     only: Vec<String>,
+    /// Runs only those steps of the named campaigns whose names begin with this text.
+    #[arg(long, value_name = "TEXT", requires = "only")]
+    step: Option<String>,
 }
 
 /// Lists or runs campaigns. The status is a failure if a step failed.
@@ -73,7 +76,10 @@ pub fn run(root: &Path, options: &Options) -> Result<ExitCode> {
         list::print(&all, &record);
         return Ok(ExitCode::SUCCESS);
     }
-    let is_wanted = |step: &&Step| options.only.is_empty() || options.only.iter().any(|o| o == step.campaign);
+    let is_wanted = |step: &&Step| {
+        let is_named = options.step.as_ref().is_none_or(|text| step.name.starts_with(text));
+        is_named && (options.only.is_empty() || options.only.iter().any(|only| only == step.campaign))
+    };
     let mut wanted: Vec<Step> = all.iter().filter(is_wanted).cloned().collect();
     choice::oldest_first(&mut wanted, &record);
     let end = options.minutes.map(|minutes| Instant::now() + Duration::from_secs(60 * minutes));
