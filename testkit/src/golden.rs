@@ -39,9 +39,8 @@ mod tests {
 
     #[test]
     fn recordings_are_compared_with_the_files_beside() {
-        for kind in ["manager", "cluster"] {
+        for kind in ["manager", "cluster", "bgp", "rib"] {
             let versions = versions(kind);
-            assert_eq!(versions[0].0, 1);
             assert!(versions.iter().is_sorted());
         }
         let folder = std::env::temp_dir();

@@ -1,4 +1,4 @@
-//! Recordings of the state that a process hands over, `testdata/state`, played to a reader.
+//! Recordings of the state that a process hands over ([`crate::golden`]), played to a reader.
 //!
 //! A recording is a sequence of packets: the kind of the packet in one octet, the number of octets of the rest in four (high
 //! octet first), the rest. A descriptor is recorded as a packet of the kind `d` without octets.
@@ -9,20 +9,6 @@ use rustix::net::{
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
-
-/// Returns the folders of the recordings of a class, one for each version.
-///
-/// # Panics
-/// There are none.
-pub fn recordings(workspace: &Path, class: &str) -> Vec<PathBuf> {
-    let folder = workspace.join("testdata/state").join(class);
-    let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    let mut all: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
-    all.sort();
-    assert!(!all.is_empty(), "{} has no recording", folder.display());
-    all
-}
 
 /// Returns the packets of a recording.
 ///

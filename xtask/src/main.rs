@@ -14,6 +14,7 @@ mod mutate;
 mod new_component;
 mod performance;
 mod prose;
+mod protos;
 mod quick;
 mod rows;
 mod schemas;

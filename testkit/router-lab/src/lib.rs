@@ -5,7 +5,6 @@ pub mod bgpdump;
 pub mod bird;
 pub mod lan;
 mod machine;
-pub mod recorder;
 pub mod speaker;
 pub mod steps;
 pub mod table;

@@ -1,8 +1,8 @@
 //! The description of a protobuf package: every property that another version of a process depends on.
 
 use anyhow::{Context, Result};
-use prost_reflect::prost_types::method_options::IdempotencyLevel;
-use prost_reflect::{
+use protox::prost_reflect::prost_types::method_options::IdempotencyLevel;
+use protox::prost_reflect::{
     Cardinality, DescriptorPool, EnumDescriptor, FieldDescriptor, MessageDescriptor, MethodDescriptor,
     ServiceDescriptor,
 };

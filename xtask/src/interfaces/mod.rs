@@ -9,13 +9,13 @@ mod description;
 #[cfg(test)]
 mod tests;
 
+use crate::protos::{Protos, entries, name};
 use anyhow::{Context, Result};
 use comparison::{Break, Differences};
 use description::{Package, Packages};
-use prost_reflect::DescriptorPool;
+use protox::prost_reflect::DescriptorPool;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The folder of the recorded descriptions.
 const BASELINE: &str = "idl/baseline";
@@ -117,9 +117,7 @@ struct Interfaces {
 
 impl Interfaces {
     fn read(root: &Path) -> Result<Interfaces> {
-        let sources = sources(root)?;
-        let folders: BTreeSet<&Path> = sources.values().filter_map(|path| path.parent()).collect();
-        let set = protox::compile(sources.keys(), folders)?;
+        let Protos { files: sources, set } = Protos::compile(root)?;
         let pool = DescriptorPool::from_file_descriptor_set(set)?;
         let present = description::describe(&pool, |file| sources.contains_key(file));
         let mut files: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -171,22 +169,6 @@ fn path(package: &str) -> String {
     format!("{BASELINE}/{package}.txt")
 }
 
-/// Returns the protobuf files of the router's interfaces by name.
-fn sources(root: &Path) -> Result<BTreeMap<String, PathBuf>> {
-    let mut folders = vec![root.join("idl")];
-    if root.join("components").is_dir() {
-        folders.extend(entries(&root.join("components"))?.into_iter().map(|folder| folder.join("idl")));
-    }
-    folders.retain(|folder| folder.is_dir());
-    let mut found = BTreeMap::new();
-    for folder in folders {
-        let files =
-            entries(&folder)?.into_iter().filter(|file| file.extension() == Some(OsStr::new("proto")));
-        found.extend(files.map(|file| (name(&file), file)));
-    }
-    Ok(found)
-}
-
 fn recorded(root: &Path) -> Result<Packages> {
     let folder = root.join(BASELINE);
     let mut found = Packages::new();
@@ -196,14 +178,4 @@ fn recorded(root: &Path) -> Result<Packages> {
         found.insert(name(&file).trim_end_matches(".txt").to_owned(), package);
     }
     Ok(found)
-}
-
-fn name(file: &Path) -> String {
-    file.file_name().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-/// Returns the paths in `folder`.
-fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
-    let entries = std::fs::read_dir(folder).with_context(|| folder.display().to_string())?;
-    Ok(entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?)
 }

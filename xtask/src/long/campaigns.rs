@@ -88,12 +88,6 @@ pub const CAMPAIGNS: &[Campaign] = &[
         60,
         "a commit for all elements survives kills at each step",
     ),
-    campaign(
-        "recorded states",
-        Kind::Routers,
-        10,
-        "the state of a router with real routes is recorded for `testdata/state`",
-    ),
     campaign("cluster rates", Kind::Routers, 30, "rates of a router of many machines at full table"),
     campaign("same octets", Kind::Routers, 30, "whole traces: neighbors receive from Sluice what BIRD sends"),
     campaign(

@@ -1,11 +1,11 @@
 //! The messages of all interfaces, with their comments, and the commands that print replies unchanged.
 
+use crate::protos::{Protos, components};
 use anyhow::{Context, Result};
-use protox::Compiler;
 use protox::prost_reflect::{DescriptorPool, FieldDescriptor, MessageDescriptor};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The interfaces of the platform and of all components.
 pub(super) struct Interfaces {
@@ -36,18 +36,7 @@ struct Commands {
 impl Interfaces {
     /// Compiles all interfaces of the tree.
     pub(super) fn read(root: &Path) -> Result<Self> {
-        let mut folders = vec![root.join("idl")];
-        folders.extend(components(root)?.into_iter().map(|folder| folder.join("idl")).filter(|f| f.is_dir()));
-        let mut compiler = Compiler::new(&folders)?;
-        compiler.include_source_info(true).include_imports(true);
-        for folder in &folders {
-            let mut files: Vec<PathBuf> =
-                std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
-            files.retain(|file| file.extension().is_some_and(|e| e == "proto"));
-            files.sort();
-            compiler.open_files(&files)?;
-        }
-        let set = compiler.file_descriptor_set();
+        let set = Protos::compile(root)?.set;
         let mut comments = BTreeMap::new();
         for file in &set.file {
             for location in file.source_code_info.iter().flat_map(|info| &info.location) {
@@ -93,14 +82,6 @@ impl Interfaces {
         let key = (field.parent_file().name().to_owned(), field.path().to_vec());
         self.comments.get(&key).map(|comment| capitalized(comment)).unwrap_or_default()
     }
-}
-
-/// Returns the folders of the components, in the order of their names.
-fn components(root: &Path) -> Result<Vec<PathBuf>> {
-    let mut all: Vec<PathBuf> =
-        std::fs::read_dir(root.join("components"))?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
-    all.sort();
-    Ok(all)
 }
 
 /// Returns a comment as the sentences of a description: without the last full stop, and with a capital at the beginning unless a list of

@@ -1,6 +1,6 @@
 //! The cluster's frames on the interconnect, and the values in its store: a balancer, two routers and a control plane.
 
-use crate::{real_routes, write};
+use crate::write;
 use serde_json::Value;
 use sluice_router_lab::xip::{at, commit_at, run};
 use sluice_router_lab::{RouterLab, executable};
@@ -144,24 +144,13 @@ a_addresses = ['{}/24']
             inner(number)
         );
     }
-    text + &format!(
-        "[nodes.bird]\ndaemon = 'bird'\nconfig = '''
-router id 10.0.1.2;
-protocol device {{ }}
-protocol static world {{ ipv4; {}}}
-protocol bgp sluice {{
-    local 10.0.1.2 as 64501; neighbor 10.0.1.1 as 64500; connect delay time 1; connect retry time 1;
-    ipv4 {{ import all; export where source = RTS_STATIC; }};
-}}
-'''
-[[links]]
+    text + &crate::bird(ROUTES)
+        + "[[links]]
 a = 'bird:eth0'
 b = 'b1:out1'
 xdp = true
 a_addresses = ['10.0.1.2/24']
-",
-        real_routes(ROUTES)
-    )
+"
 }
 
 /// Returns the number of the router's IPv4 routes in the kernel of a node.

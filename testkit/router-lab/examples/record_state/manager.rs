@@ -1,6 +1,6 @@
 //! The manager's files: a router after commits, an upgrade and restarts, and in the middle of a hand-over.
 
-use crate::{real_routes, write};
+use crate::write;
 use serde_json::{Map, Value};
 use sluice_router_lab::{RouterLab, bird, executable, wrapper_of};
 use std::path::Path;
@@ -70,7 +70,7 @@ pub fn record(folder: &Path) {
 const ROUTES: usize = 60;
 
 fn topology() -> String {
-    let routes = real_routes(ROUTES);
+    let bird = crate::bird(ROUTES);
     format!(
         "
 [nodes.sluice]
@@ -84,18 +84,7 @@ protocols {{
     static {{ route 192.0.2.0/24 discard; }}
 }}
 '''
-[nodes.bird]
-daemon = 'bird'
-config = '''
-router id 10.0.1.2;
-protocol device {{ }}
-protocol static {{ ipv4; {routes}}}
-protocol bgp sluice {{
-    local 10.0.1.2 as 64501; neighbor 10.0.1.1 as 64500; connect delay time 1; connect retry time 1;
-    ipv4 {{ import all; export where source = RTS_STATIC; }};
-}}
-'''
-[[links]]
+{bird}[[links]]
 a = 'bird:eth0'
 b = 'sluice:eth0'
 a_addresses = ['10.0.1.2/24']

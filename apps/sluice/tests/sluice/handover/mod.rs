@@ -2,7 +2,6 @@
 //! the kernel's routes do not change and no packet is lost; and whenever a new process fails, the old process goes on.
 
 mod listeners;
-mod recordings;
 mod replaced_file;
 mod undone;
 

@@ -12,9 +12,9 @@ use sluice_bgp::table::Sharded;
 use sluice_process::handover::CONFIGURATION;
 use sluice_process::part::{Part, Planned};
 use sluice_process::{Component, HandOverError, Source, StatePart};
-use sluice_testkit::recording::{packets, play, recordings};
+use sluice_testkit::golden;
+use sluice_testkit::recording::{packets, play};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 use tokio::net::UnixStream;
 
 /// The versions of parts, by name.
@@ -37,10 +37,6 @@ async fn read(packets: Vec<Vec<u8>>) -> Result<(Received, Versions), HandOverErr
     let received = Received::read(&settings, 7, &mut source).await?;
     let versions = parts::ALL.iter().filter_map(|part| Some((part.name, source.version(part)?)));
     Ok((received, versions.collect()))
-}
-
-fn folders() -> Vec<PathBuf> {
-    recordings(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.."), "bgp")
 }
 
 fn here<F: Future>(act: F) -> F::Output {
@@ -71,7 +67,7 @@ fn family<P: Sharded>(received: &Received, named: &Map<String, Value>) -> Value 
 #[test]
 fn states_of_earlier_versions_are_read() {
     let mut recorded = Versions::new();
-    for folder in folders() {
+    for (_, folder) in golden::versions("bgp") {
         let recording = std::fs::read(folder.join("state")).expect("a recording");
         let (received, versions) =
             here(read(packets(&recording))).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
@@ -106,7 +102,7 @@ fn states_of_earlier_versions_are_read() {
 /// A state that is cut after a packet or in a packet is refused.
 #[test]
 fn a_damaged_state_is_refused() {
-    for folder in folders() {
+    for (_, folder) in golden::versions("bgp") {
         let mut whole = packets(&std::fs::read(folder.join("state")).expect("a recording"));
         // The mark before the listeners, where a recording ends.
         whole.pop_if(|packet| packet.first() == Some(&b'b'));

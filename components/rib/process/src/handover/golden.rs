@@ -8,9 +8,9 @@ use sluice_process::handover::CONFIGURATION;
 use sluice_process::{Component, Driver, HandOverError, Source};
 use sluice_rib::Rib;
 use sluice_rib::view::{PageQuery, RouteView};
-use sluice_testkit::recording::{packets, play, recordings};
+use sluice_testkit::golden;
+use sluice_testkit::recording::{packets, play};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use tokio::net::UnixStream;
 
 /// Reads a recording. Returns the RIB, and the version of the part with the routes.
@@ -33,10 +33,6 @@ fn rib(packets: Vec<Vec<u8>>) -> Result<(Driver<Rib>, u16), HandOverError> {
     })
 }
 
-fn folders() -> Vec<PathBuf> {
-    recordings(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.."), "rib")
-}
-
 /// Returns a route as the recordings name it.
 fn named(route: &RouteView) -> Value {
     let gateway = route.announced.next_hops().first().and_then(|hop| hop.gateway);
@@ -51,7 +47,7 @@ fn named(route: &RouteView) -> Value {
 #[test]
 fn states_of_earlier_versions_are_read() {
     let mut recorded = Vec::new();
-    for folder in folders() {
+    for (_, folder) in golden::versions("rib") {
         let recording = std::fs::read(folder.join("state")).expect("a recording");
         let (driver, version) =
             rib(packets(&recording)).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
@@ -77,7 +73,7 @@ fn states_of_earlier_versions_are_read() {
 /// A state that is cut after a packet or in a packet, or has a packet twice or in another place, is refused.
 #[test]
 fn a_damaged_state_is_refused() {
-    for folder in folders() {
+    for (_, folder) in golden::versions("rib") {
         let whole = packets(&std::fs::read(folder.join("state")).expect("a recording"));
         // What follows the end is not read.
         for at in 0..whole.len() - 1 {

@@ -1,10 +1,11 @@
-//! Recordings of the state that components hand over, for `testdata/state`: from a running router with real routes.
+//! The state that BGP and the RIB hand over: a router with two neighbors of a LAN.
 
+use crate::{recorder, write};
 use serde_json::{Value, json};
 use sluice_lab::Topology;
 use sluice_load::bird::Feed;
 use sluice_router_lab::table::internet_table;
-use sluice_router_lab::{RouterLab, alone, possible, recorder};
+use sluice_router_lab::{RouterLab, executable};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -66,12 +67,10 @@ fn topology(table: &sluice_load::RoutingTable) -> Topology {
     topology
 }
 
-#[test]
-fn states_of_bgp_and_rib_are_recorded() {
-    let program = sluice_testkit::long!("recorded states");
-    let _machine = alone();
-    let Some(table) = possible().then(internet_table).flatten() else { return };
-    let lab = RouterLab::up(&topology(&table), &program);
+/// Records the state of a component in a folder, with what a reader must find.
+pub fn record(component: &str, folder: &Path) {
+    let table = internet_table().expect("the shared data");
+    let lab = RouterLab::up(&topology(&table), executable());
     lab.until("both neighbors have announced their routes", |lab| {
         let of = |neighbor: &str, families: &[usize]| {
             let shown = lab.neighbor(neighbor)["families"].to_string();
@@ -85,15 +84,10 @@ fn states_of_bgp_and_rib_are_recorded() {
             .all(|prefix| lab.ask(&["show", "bgp", "routes", prefix])["routes"][0]["paths"].is_array())
     });
     lab.until("the RIB has them", |lab| lab.ask(&["show", "summary"])["idle"] == true);
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("state");
-    for (component, expected) in [("bgp", of_bgp(&lab)), ("rib", of_rib(&lab))] {
-        let folder = folder.join(component);
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("state"), recorder::record(&lab, component)).unwrap();
-        let text = serde_json::to_string_pretty(&expected).unwrap();
-        std::fs::write(folder.join("expected.json"), text + "\n").unwrap();
-        println!("recorded: {}", folder.display());
-    }
+    let expected = if component == "bgp" { of_bgp(&lab) } else { of_rib(&lab) };
+    write(&folder.join("state"), &recorder::record(&lab, component));
+    let text = serde_json::to_string_pretty(&expected).unwrap();
+    write(&folder.join("expected.json"), (text + "\n").as_bytes());
 }
 
 /// One of this many routes is named in what a reader of a recording must find.
