@@ -9,6 +9,7 @@
 //! An answer's data are gathered apart and take effect at End of Data.
 
 use crate::event::Failure;
+use crate::handover::SessionState;
 use crate::serial::Serial;
 use crate::settings::CacheSettings;
 use crate::transfer::Transfer;
@@ -17,6 +18,7 @@ use alloc::string::ToString;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
+use serde::{Deserialize, Serialize};
 use sluice_base::Instant;
 use sluice_machine::Timers;
 use sluice_validation::VrpTable;
@@ -77,9 +79,10 @@ impl Phase {
 }
 
 /// The data of a cache.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CacheData {
     /// The VRPs and ASPAs.
+    #[serde(with = "crate::handover::shared")]
     pub table: Arc<VrpTable>,
     /// The cache's session.
     pub session: u16,
@@ -116,8 +119,8 @@ pub enum Action {
     Expired,
 }
 
-/// PDUs and queries since the session's settings hold.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// PDUs and queries since the session's settings hold. A hand-over keeps the counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Counters {
     /// PDUs from the cache.
     pub received: u64,
@@ -175,6 +178,26 @@ impl Session {
             counters: Counters::default(),
             timers: Timers::default(),
         }
+    }
+
+    /// Returns the state for a new process.
+    pub(crate) fn export(&self) -> SessionState {
+        SessionState {
+            version: self.version,
+            needs_reset: self.needs_reset,
+            intervals: self.intervals,
+            failures: self.failures,
+            counters: self.counters,
+            data: self.data.clone(),
+        }
+    }
+
+    /// Takes over the state of an earlier process. The age of the data counts on.
+    pub(crate) fn import(&mut self, now: Instant, state: SessionState) {
+        let SessionState { version, needs_reset, intervals, failures, counters, data } = state;
+        (self.version, self.needs_reset, self.intervals) = (version.min(NEWEST), needs_reset, intervals);
+        (self.failures, self.counters, self.data) = (failures, counters, data);
+        self.start_expiry(now);
     }
 
     /// Returns the settings.
