@@ -24,6 +24,7 @@ mod process_end;
 mod profile;
 mod program;
 mod protocol;
+mod rest;
 mod rib;
 pub mod rights;
 mod run_options;
@@ -48,6 +49,7 @@ pub use process_end::process_end;
 pub use profile::{Point, Profile};
 pub use program::program;
 pub use protocol::{Protocol, ProtocolFrame};
+pub use rest::Rest;
 pub use rib::{
     RibChange, RibOrigin, RibOriginSettings, RibSubscription, SubscribedChange, SubscribedKey,
     SubscribedRoute,

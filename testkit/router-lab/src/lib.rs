@@ -5,6 +5,7 @@ pub mod bgpdump;
 pub mod bird;
 pub mod lan;
 mod machine;
+pub mod recorder;
 pub mod speaker;
 pub mod steps;
 pub mod table;

@@ -19,8 +19,8 @@ use service::Served;
 use sluice_base::{AnyPrefix, Provenance, TableId};
 use sluice_process::part::Planned;
 use sluice_process::{
-    Component, Driver, Frame, HandOverError, InterfaceSnapshot, Point, Prepared, RunOptions, Sink, Source,
-    StatePart, Tasks,
+    Component, Driver, Frame, HandOverError, InterfaceSnapshot, Point, Prepared, Rest, RunOptions, Sink,
+    Source, StatePart, Tasks,
 };
 use sluice_rib::request::SetPolicies;
 use sluice_rib::rights::RoutePolicy;
@@ -42,7 +42,7 @@ pub struct RibProcess {
     fib: FibPump,
     interfaces: InterfaceSnapshot,
     instance: RefCell<String>,
-    rest: handover::Rest,
+    rest: Rest,
     /// Who may announce which routes; nobody is answered about it before the first configuration.
     policy: tokio::sync::watch::Sender<Option<Rc<RoutePolicy>>>,
     /// The tasks that run while the process is registered.
@@ -71,7 +71,7 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
                 clients: Clients::new(&frame.router),
                 interfaces: InterfaceSnapshot::new(),
                 instance: RefCell::new(String::new()),
-                rest: handover::Rest::default(),
+                rest: Rest::default(),
                 policy: tokio::sync::watch::Sender::new(None),
                 tasks: Tasks::default(),
                 arriving: frame.profile.point("route_arrives_rib", "Arriving at the RIB"),

@@ -9,6 +9,7 @@
 //! | [`transfer`] | the answer to a query, while it comes in |
 //! | [`machine`] | all configured caches: which are connected, whose data are in effect |
 //! | [`epoch`] | epochs of the data in effect, and their differences |
+//! | [`handover`] | the state for a new process |
 //! | [`exceptions`] | the operator's own payloads, and payloads that the operator rejects (RFC 8416) |
 //! | [`settings`], [`event`], [`view`] | configuration, reports, state for operators |
 //!
@@ -23,6 +24,7 @@ extern crate std;
 pub mod epoch;
 pub mod event;
 pub mod exceptions;
+pub mod handover;
 pub mod machine;
 pub mod serial;
 pub mod session;

@@ -7,7 +7,8 @@
 
 use crate::epoch::Epochs;
 use crate::event::{Event, Failure};
-use crate::session::{Action, CacheData, Session};
+use crate::handover::{CacheState, Held, RpkiState};
+use crate::session::{Action, CacheData, Session, SessionState};
 use crate::settings::{CacheSettings, Settings, TlsSettings};
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -77,14 +78,6 @@ pub(crate) struct Cache {
     reported: Option<Failure>,
 }
 
-/// Data of a removed cache, in effect until a cache is synchronized.
-#[derive(Debug)]
-struct Held {
-    cache: String,
-    data: CacheData,
-    until: Option<Instant>,
-}
-
 /// The machine of all caches.
 #[derive(Debug)]
 pub struct Rpki {
@@ -99,6 +92,8 @@ pub struct Rpki {
     origin: Option<Arc<VrpTable>>,
     settle_at: Option<Instant>,
     is_settled: bool,
+    /// The caches of an earlier process, until the configuration comes.
+    imported: BTreeMap<String, SessionState>,
 }
 
 impl Rpki {
@@ -114,6 +109,7 @@ impl Rpki {
             origin: None,
             settle_at: None,
             is_settled: false,
+            imported: BTreeMap::new(),
         }
     }
 
@@ -175,9 +171,10 @@ impl Rpki {
         for new in &settings.caches {
             match self.caches.get_mut(&new.name) {
                 Some(cache) => cache.session.set_settings(now, new.clone()),
-                None => self.add(new.clone()),
+                None => self.add(now, new.clone()),
             }
         }
+        self.imported.clear();
         if self.caches.is_empty() {
             (self.held, self.settle_at, self.is_settled) = (None, None, true);
         } else if !self.is_settled && self.settle_at.is_none() {
@@ -187,9 +184,13 @@ impl Rpki {
         self.reconcile(has_other_exceptions, out);
     }
 
-    fn add(&mut self, settings: CacheSettings) {
+    fn add(&mut self, now: Instant, settings: CacheSettings) {
         let name = settings.name.clone();
-        self.caches.insert(name, Cache { session: Session::new(settings), connection: None, reported: None });
+        let mut session = Session::new(settings);
+        if let Some(state) = self.imported.remove(&name) {
+            session.import(now, state);
+        }
+        self.caches.insert(name, Cache { session, connection: None, reported: None });
     }
 
     /// Keeps the data in effect of a removed cache.
@@ -266,11 +267,12 @@ impl Rpki {
         let exceptions = &self.settings.exceptions;
         let is_local = origin.is_none() && self.caches.is_empty() && exceptions.asserts();
         let origin = if is_local { Some(Arc::default()) } else { origin };
-        let is_same = match (&self.origin, &origin) {
-            (Some(old), Some(new)) => Arc::ptr_eq(old, new) || is_local && old.is_empty(),
-            (old, new) => old.is_none() && new.is_none(),
-        };
-        let had_source = (self.source.clone(), self.epochs.table().is_some());
+        let is_same = !self.epochs.is_resumed()
+            && match (&self.origin, &origin) {
+                (Some(old), Some(new)) => Arc::ptr_eq(old, new) || is_local && old.is_empty(),
+                (old, new) => old.is_none() && new.is_none(),
+            };
+        let had_source = (self.source.clone(), self.epochs.has_data());
         if !is_same || has_other_exceptions {
             let table = origin.as_ref().map(|origin| match exceptions.is_empty() {
                 true => origin.clone(),
@@ -344,7 +346,7 @@ fn carry_out(
 impl Machine for Rpki {
     type Input = Input;
     type Output = Output;
-    type State = ();
+    type State = RpkiState;
 
     fn handle(&mut self, now: Instant, input: Input, out: &mut Outbox<Output>) {
         match input {
@@ -390,7 +392,26 @@ impl Machine for Rpki {
         self.reconcile(false, out);
     }
 
-    fn export(&self) {}
+    fn export(&self) -> RpkiState {
+        let cache = |(name, cache): (&String, &Cache)| CacheState {
+            name: name.clone(),
+            session: cache.session.export(),
+        };
+        RpkiState {
+            epochs: self.epochs.export(),
+            source: self.source.clone(),
+            is_settled: self.is_settled,
+            settle_at: self.settle_at,
+            caches: self.caches.iter().map(cache).collect(),
+            held: self.held.clone(),
+        }
+    }
 
-    fn import(&mut self, _: Instant, (): (), _: &mut Outbox<Output>) {}
+    fn import(&mut self, _: Instant, state: RpkiState, _: &mut Outbox<Output>) {
+        let RpkiState { epochs, source, is_settled, settle_at, caches, held } = state;
+        self.epochs.import(epochs);
+        (self.source, self.held) = (source, held);
+        (self.is_settled, self.settle_at) = (is_settled, settle_at);
+        self.imported = caches.into_iter().map(|cache| (cache.name, cache.session)).collect();
+    }
 }

@@ -1,9 +1,10 @@
 //! Serial numbers of 32 bits that wrap around (RFC 1982).
 
 use core::fmt;
+use serde::{Deserialize, Serialize};
 
 /// A serial number of a cache.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Serial(pub u32);
 
 impl Serial {

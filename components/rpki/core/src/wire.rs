@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::net::IpAddr;
 use core::time::Duration;
+use serde::{Deserialize, Serialize};
 use sluice_base::{Asn, IpPrefix};
 use sluice_validation::{AnyVrp, Providers};
 use sluice_wire::{Cursor, Truncated};
@@ -20,7 +21,7 @@ pub const HEADER: usize = 8;
 pub const LONGEST: usize = 1 << 16;
 
 /// A version of the protocol.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Version(pub u8);
 
 impl fmt::Display for Version {
@@ -94,7 +95,7 @@ impl fmt::Display for ErrorCode {
 }
 
 /// The intervals of a cache (RFC 8210, section 6).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Intervals {
     /// Between two queries.
     pub refresh: Duration,

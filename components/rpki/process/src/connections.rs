@@ -65,19 +65,17 @@ impl Connections {
             let connected = tokio::time::timeout(CONNECT, connect(&frame, &target)).await;
             let stream = match connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
                 Ok(stream) => stream,
-                Err(error) => return end(&process, id, Input::NotConnected(id, error.to_string())),
+                Err(error) => return end(&process, id, Input::NotConnected(id, error.to_string())).await,
             };
             let (reader, mut writer) = tokio::io::split(stream);
-            if let Some(process) = process.upgrade() {
-                process.driver.input(Input::Connected(id));
-            }
+            input(&process, Input::Connected(id)).await;
             let mut reading = std::pin::pin!(read(&process, id, reader));
             loop {
                 tokio::select! {
-                    () = &mut reading => return end(&process, id, Input::Closed(id)),
+                    () = &mut reading => return end(&process, id, Input::Closed(id)).await,
                     octets = queued.recv() => match octets {
                         Some(octets) if writer.write_all(&octets).await.is_ok() => {}
-                        Some(_) => return end(&process, id, Input::Closed(id)),
+                        Some(_) => return end(&process, id, Input::Closed(id)).await,
                         // The core closed the connection.
                         None => {
                             let _ = tokio::time::timeout(LINGER, writer.shutdown()).await;
@@ -110,12 +108,20 @@ impl Connections {
     }
 }
 
-/// Reports the end of a connection to the core.
-fn end(process: &Weak<RpkiProcess>, id: ConnectionId, input: Input) {
-    if let Some(process) = process.upgrade()
-        && process.connections.0.borrow_mut().remove(&id).is_some()
-    {
+/// Gives the core an input, after the rest of a hand-over.
+async fn input(process: &Weak<RpkiProcess>, input: Input) {
+    if let Some(process) = process.upgrade() {
+        process.rest.over().await;
         process.driver.input(input);
+    }
+}
+
+/// Reports the end of a connection to the core.
+async fn end(process: &Weak<RpkiProcess>, id: ConnectionId, ended: Input) {
+    let is_known =
+        process.upgrade().is_some_and(|process| process.connections.0.borrow_mut().remove(&id).is_some());
+    if is_known {
+        input(process, ended).await;
     }
 }
 
@@ -123,10 +129,7 @@ async fn read(process: &Weak<RpkiProcess>, id: ConnectionId, mut reader: ReadHal
     let mut octets = vec![0; PIECE];
     loop {
         match reader.read(&mut octets).await {
-            Ok(count @ 1..) => {
-                let Some(process) = process.upgrade() else { return };
-                process.driver.input(Input::Received(id, octets[..count].to_vec()));
-            }
+            Ok(count @ 1..) => input(process, Input::Received(id, octets[..count].to_vec())).await,
             _ => return,
         }
     }

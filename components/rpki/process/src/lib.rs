@@ -3,6 +3,7 @@
 
 pub mod config;
 mod connections;
+mod handover;
 mod service;
 mod subscribers;
 mod tls;
@@ -13,7 +14,9 @@ sluice_xrl::include_idl!();
 use config::ConfigError;
 use connections::{Connections, Target};
 use sluice_process::part::Planned;
-use sluice_process::{Component, Driver, Frame, HandOverError, Prepared, RunOptions, Source, Tasks};
+use sluice_process::{
+    Component, Driver, Frame, HandOverError, Prepared, Rest, RunOptions, Sink, Source, StatePart, Tasks,
+};
 use sluice_rpki::machine::{Input, Output, Rpki};
 use sluice_rpki::settings::Settings;
 use sluice_xrl::Service;
@@ -33,11 +36,10 @@ pub struct RpkiProcess {
     subscribers: Subscribers,
     /// The pages for subscribers.
     transfer: RefCell<Option<Transfer>>,
-    /// The configuration between a hand-over and the registration.
-    waiting: RefCell<Option<Settings>>,
+    /// Effects to carry out once the process is registered; `None` when effects are carried out at once.
+    waiting: RefCell<Option<Vec<Output>>>,
     tasks: Tasks,
-    /// The epoch of the start, from which epochs are counted.
-    first_epoch: u64,
+    rest: Rest,
 }
 
 sluice_process::served!(RpkiProcess);
@@ -63,14 +65,23 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
                 transfer: RefCell::default(),
                 waiting: RefCell::default(),
                 tasks: Tasks::default(),
-                first_epoch,
+                rest: Rest::default(),
             }
         }))
     })
 }
 
 impl RpkiProcess {
+    /// Fires the core's timers until the process ends, hands over or is registered anew.
+    fn run_timers(&self) {
+        let Some(me) = self.me.upgrade() else { return };
+        self.tasks.replace([tokio::task::spawn_local(async move { me.driver.run().await })]);
+    }
+
     fn carry_out(&self, output: Output) {
+        if let Some(waiting) = self.waiting.borrow_mut().as_mut() {
+            return waiting.push(output);
+        }
         match output {
             Output::Connect { connection, address, port, local_address, tls } => {
                 let target = Target { address, port, local: local_address, tls };
@@ -97,6 +108,8 @@ impl RpkiProcess {
 impl Component for RpkiProcess {
     const CLASS: &'static str = "rpki";
 
+    const PARTS: &'static [StatePart] = &[handover::CACHES];
+
     type Settings = Settings;
 
     type Error = ConfigError;
@@ -106,11 +119,8 @@ impl Component for RpkiProcess {
     }
 
     async fn registered(self: Rc<Self>, _instance: String) {
-        let me = Rc::clone(&self);
-        self.tasks.replace([tokio::task::spawn_local(async move { me.driver.run().await })]);
-        if let Some(settings) = self.waiting.take() {
-            self.driver.input(Input::Configure(settings));
-        }
+        self.run_timers();
+        self.waiting.take().into_iter().flatten().for_each(|output| self.carry_out(output));
     }
 
     fn degraded(&self) -> Vec<String> {
@@ -132,8 +142,24 @@ impl Component for RpkiProcess {
         Ok(())
     }
 
-    async fn take_over(self: Rc<Self>, settings: Settings, _: &mut Source) -> Result<(), HandOverError> {
-        self.waiting.replace(Some(settings));
+    async fn hand_over(self: Rc<Self>, to: &mut Sink) -> Result<(), HandOverError> {
+        self.hand_over_to(to).await
+    }
+
+    async fn resume(self: Rc<Self>, instance: Option<String>) {
+        self.rest.set(false);
+        match instance {
+            Some(instance) => self.registered(instance).await,
+            None => self.run_timers(),
+        }
+    }
+
+    async fn take_over(self: Rc<Self>, settings: Settings, from: &mut Source) -> Result<(), HandOverError> {
+        self.waiting.replace(Some(Vec::new()));
+        if let Some(state) = handover::read(from).await? {
+            self.driver.import(state);
+        }
+        self.driver.input(Input::Configure(settings));
         Ok(())
     }
 

@@ -89,7 +89,7 @@ impl pb::Rpki for Served {
                 own_aspas: count(exceptions.aspa_assertions.len()),
                 aspa_filters: count(exceptions.aspa_filters.len()),
                 subscribers: count(self.subscribers.len()),
-                epochs: epochs.number() - self.first_epoch,
+                epochs: epochs.count(),
             }
         }))
     }

@@ -34,7 +34,8 @@ impl Transfer {
     }
 }
 
-fn pages(records: impl Iterator<Item = Record>) -> Vec<Vec<u8>> {
+/// Writes records to pages.
+pub(crate) fn pages(records: impl Iterator<Item = Record>) -> Vec<Vec<u8>> {
     let mut pages: Vec<Vec<u8>> = Vec::new();
     for record in records {
         match pages.last_mut().filter(|page| page.len() < OCTETS) {

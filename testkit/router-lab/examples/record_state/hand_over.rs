@@ -1,11 +1,11 @@
 //! The state that BGP and the RIB hand over: a router with two neighbors of a LAN.
 
-use crate::{recorder, write};
+use crate::write;
 use serde_json::{Value, json};
 use sluice_lab::Topology;
 use sluice_load::bird::Feed;
 use sluice_router_lab::table::internet_table;
-use sluice_router_lab::{RouterLab, executable};
+use sluice_router_lab::{RouterLab, executable, recorder};
 use std::collections::BTreeMap;
 use std::path::Path;
 

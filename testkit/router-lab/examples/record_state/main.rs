@@ -4,7 +4,6 @@
 mod cluster;
 mod hand_over;
 mod manager;
-mod recorder;
 
 use sluice_load::Announcement;
 use sluice_router_lab::table::internet_table;

@@ -3,11 +3,12 @@
 use crate::SLUICE;
 use crate::rpki::network::{self, FEED, PORT, Plan};
 use crate::rpki::payloads::{self, origin};
+use serde_json::{Value, json};
 use sluice_base::{Asn, IpPrefix};
 use sluice_load::source;
 use sluice_load::table::{Announcement, RoutingTable};
 use sluice_router_lab::bird::{commit, kill, withdrawals};
-use sluice_router_lab::{RouterLab, share};
+use sluice_router_lab::{RouterLab, recorder, share};
 use sluice_validation::AnyVrp;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -76,6 +77,79 @@ impl States {
 /// Updates and withdrawals that BIRD has from the router in this session.
 fn received(lab: &RouterLab) -> (u32, u32) {
     (updates(lab), withdrawals(lab))
+}
+
+/// Returns what `show rpki` calls the epoch.
+fn epoch(lab: &RouterLab) -> u64 {
+    number(&lab.ask(&["show", "rpki"])["epoch"])
+}
+
+fn number(shown: &Value) -> u64 {
+    let text = || shown.as_str().and_then(|text| text.parse().ok());
+    shown.as_u64().or_else(text).unwrap_or_else(|| panic!("no number: {shown}"))
+}
+
+/// Returns what identifies the data of the only cache, without what changes with time.
+fn data_of_cache(lab: &RouterLab) -> Value {
+    let cache = lab.ask(&["show", "rpki", "cache"])["caches"][0].clone();
+    let numbers = ["version", "session", "serial", "ipv4", "ipv6", "resets"];
+    let numbers = numbers.map(|key| (key.to_owned(), json!(number(&cache[key]))));
+    let mut data: serde_json::Map<String, Value> = numbers.into_iter().collect();
+    data.extend(["name", "source"].map(|key| (key.to_owned(), cache[key].clone())));
+    data.into()
+}
+
+/// Writes a recording of the state, and what its reader must find, for `testdata/state/rpki`. The recorder refuses the state, and the component works on.
+fn record(lab: &RouterLab) {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("state/rpki");
+    std::fs::create_dir_all(&folder).unwrap();
+    let vrps = lab.ask(&["show", "rpki", "table"])["vrps"].clone();
+    let expected = json!({ "epoch": epoch(lab), "caches": [data_of_cache(lab)], "vrps": vrps });
+    std::fs::write(folder.join("state"), recorder::record(lab, "rpki")).unwrap();
+    let text = serde_json::to_string_pretty(&expected).unwrap();
+    std::fs::write(folder.join("expected.json"), text + "\n").unwrap();
+}
+
+/// A new process of the component has the payloads at once, and asks the cache for changes since the serial number of the old process. No
+/// route's state changes.
+pub fn run_with_a_restart() {
+    let _share = share();
+    let table = source::find(None).unwrap().0.thinned(200, 100);
+    let all: Vec<&Announcement> = table.v4.iter().chain(&table.v6).collect();
+    let valid: Vec<AnyVrp> = all.iter().step_by(6).map(|a| exact(a, origin(a))).collect();
+    let router =
+        format!("{ROUTER}\nrpki {{ cache first {{ address 10.9.0.11; port {PORT}; retry-interval 1; }} }}");
+    let plan = Plan { router: &router, bgp: BGP, table: &table, has_others: false };
+    let (lab, cache) = network::up(&plan, Path::new(SLUICE), &valid);
+    network::until_payloads(&lab, PATIENCE, Some(valid.len()));
+    let first = States::new(&table, &valid);
+    lab.until("the receiver has all, and the valid ones marked", |lab| at_bird(lab) == first.announced());
+    record(&lab);
+
+    let before = (epoch(&lab), data_of_cache(&lab), received(&lab));
+    assert_eq!(before.1["resets"], 1, "{}", before.1);
+    let done = lab.cli(&["restart", "rpki"]);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+    let summary = lab.ask(&["show", "rpki"]);
+    assert_eq!((&summary["has_data"], number(&summary["epoch"])), (&json!(true), before.0), "at once");
+    assert_eq!(number(&summary["ipv4"]) + number(&summary["ipv6"]), valid.len() as u64, "{summary}");
+    lab.until("the cache has answered the new process", |lab| {
+        lab.ask(&["show", "rpki", "cache"])["caches"][0]["state"] == "ready"
+    });
+    // All data were requested once, by the old process.
+    assert_eq!((epoch(&lab), data_of_cache(&lab), received(&lab)), before);
+
+    // BGP follows the new process: what changes is sent, and nothing else.
+    cache.set(&valid[7..]);
+    let second = States::new(&table, &valid[7..]);
+    lab.until("marks are gone", |lab| at_bird(lab) == second.announced());
+    let (sent, now) = (first.steps_to(&second), received(&lab));
+    assert_eq!((now.0 - before.2.0, now.1 - before.2.1), sent);
+    assert_eq!(data_of_cache(&lab)["resets"], 1);
+    let log = lab.whole_log();
+    for event in ["rpki.data.source", "bgp.validation.begins"] {
+        assert_eq!(log.matches(event).count(), 1, "{event}: {log}");
+    }
 }
 
 pub fn run() {

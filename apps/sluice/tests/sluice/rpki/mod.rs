@@ -41,6 +41,13 @@ fn changed_payloads_change_concerned_routes_alone() {
 }
 
 #[test]
+fn a_restart_of_the_component_asks_the_cache_for_changes() {
+    if possible_with_caches() {
+        changes::run_with_a_restart();
+    }
+}
+
+#[test]
 fn leaked_routes_are_rejected_by_aspas() {
     if possible() {
         aspas::run();

@@ -10,34 +10,10 @@ use sluice_process::handover::Versions;
 use sluice_process::{Driver, HandOverError, Sink, Source};
 use sluice_rib::handover::StatePart;
 use sluice_rib::{Input, Rib};
-use std::cell::Cell;
-use tokio::sync::Notify;
 
 /// Interfaces, origins with their notes, and routes in pieces ([`StatePart`]), and the counts of routes.
 pub(crate) const ROUTES: sluice_process::StatePart =
     sluice_process::StatePart::new("rib.routes", Versions::only(1));
-
-/// The state of rest after a hand-over: routes are not accepted, because origins announce them to the next process.
-#[derive(Default)]
-pub struct Rest {
-    resting: Cell<bool>,
-    over: Notify,
-}
-
-impl Rest {
-    /// Waits until routes can be taken.
-    pub async fn over(&self) {
-        while self.resting.get() {
-            self.over.notified().await;
-        }
-    }
-
-    /// Stops accepting routes, or accepts them again.
-    pub fn set(&self, resting: bool) {
-        self.resting.set(resting);
-        self.over.notify_waiters();
-    }
-}
 
 impl RibProcess {
     /// Exports the state.

@@ -4,6 +4,7 @@
 
 mod aspas;
 mod caches;
+mod handover;
 mod session;
 mod wire;
 mod world;

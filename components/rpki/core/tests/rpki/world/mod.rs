@@ -70,6 +70,18 @@ impl World {
         world
     }
 
+    /// A new process takes over, with the same configuration.
+    pub fn restart(&mut self) {
+        let octets = postcard::to_allocvec(&self.machine.export()).expect("a state");
+        let settings = self.machine.settings().clone();
+        self.machine = Rpki::new(2000);
+        self.connections.clear();
+        let state = postcard::from_bytes(&octets).expect("the same state");
+        self.machine.import(self.now, state, &mut self.out);
+        assert!(self.out.is_empty(), "nothing happens before the configuration");
+        self.input(Input::Configure(settings));
+    }
+
     pub fn configure(&mut self, caches: &[CacheSettings], exceptions: Exceptions) {
         self.input(Input::Configure(Settings { caches: caches.to_vec(), exceptions }));
     }

@@ -8,6 +8,11 @@
 //!
 //! An answer's data are gathered apart and take effect at End of Data.
 
+mod state;
+
+pub(crate) use state::SessionState;
+pub use state::{CacheData, Counters};
+
 use crate::event::Failure;
 use crate::serial::Serial;
 use crate::settings::CacheSettings;
@@ -76,21 +81,6 @@ impl Phase {
     }
 }
 
-/// The data of a cache.
-#[derive(Clone, Debug)]
-pub struct CacheData {
-    /// The VRPs and ASPAs.
-    pub table: Arc<VrpTable>,
-    /// The cache's session.
-    pub session: u16,
-    /// The serial number.
-    pub serial: Serial,
-    /// The version of session and serial number.
-    pub version: Version,
-    /// The time of the last End of Data.
-    pub received: Instant,
-}
-
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Timer {
     Retry,
@@ -114,21 +104,6 @@ pub enum Action {
     Synchronized,
     /// The data are too old, and were dropped.
     Expired,
-}
-
-/// PDUs and queries since the session's settings hold.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Counters {
-    /// PDUs from the cache.
-    pub received: u64,
-    /// Router keys from the cache, which the router does not use.
-    pub router_keys: u64,
-    /// Answers with all data.
-    pub resets: u64,
-    /// Answers with changes.
-    pub updates: u64,
-    /// Ends of sessions and of attempts.
-    pub failures: u64,
 }
 
 /// A session with a cache.

@@ -4,12 +4,12 @@
 //! For the form, see `sluice_testkit::recording`. The FEA shares a listener with the successor that the manager has started only: a
 //! recording of BGP ends before the listeners.
 
+use super::RouterLab;
 use rustix::io::Errno;
 use rustix::net::sockopt::Timeout;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
 };
-use sluice_router_lab::RouterLab;
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
