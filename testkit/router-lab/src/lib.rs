@@ -85,6 +85,9 @@ pub struct Count {
     pub v6: usize,
 }
 
+/// The lines of the log that a failed wait prints.
+const LINES: usize = 80;
+
 /// A lab with a router on its node `sluice`.
 pub struct RouterLab {
     /// The lab around the router.
@@ -114,8 +117,15 @@ impl RouterLab {
             "never: {what}\n{}\n{}\n{}",
             self.ask(&["show", "processes"]),
             self.ask(&["show", "summary"]),
-            self.lab.log("sluice", "sluice")
+            self.log_end()
         );
+    }
+
+    /// Returns the last lines of the router's log.
+    fn log_end(&self) -> String {
+        let log = self.whole_log();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(LINES)..].join("\n")
     }
 
     /// Returns the router's run-time folder.

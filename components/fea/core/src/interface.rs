@@ -278,12 +278,12 @@ impl Interfaces {
         self.configure_all(out);
     }
 
-    /// Returns the interfaces; `None` before the first snapshot is complete.
     /// Returns true if an interface has an address, with any prefix length.
     pub(crate) fn has_address(&self, addr: IpAddr) -> bool {
         self.known.values().any(|known| known.interface.addresses.iter().any(|address| address.addr == addr))
     }
 
+    /// Returns the interfaces; `None` before the first snapshot is complete.
     pub(crate) fn all(&self) -> Option<Vec<Interface>> {
         self.complete.then(|| self.known.values().map(|k| k.interface.clone()).collect())
     }

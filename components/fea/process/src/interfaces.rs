@@ -1,14 +1,14 @@
 //! The interface `Interfaces`: a subscriber is sent every interface, then every change.
 
 use crate::FeaProcess;
+use crate::feed::{self, Feed, Wake};
 use sluice_base::{InterfaceEvent, InterfaceIndex};
 use sluice_xrl::idl::fea::v1 as pb;
-use sluice_xrl::{CallContext, LifeEvent, XrlError};
+use sluice_xrl::{CallContext, XrlError};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::rc::Rc;
-use tokio::sync::Notify;
-use tracing::{debug, info};
+use std::rc::{Rc, Weak};
+use tracing::info;
 
 /// The subscribers to interfaces.
 #[derive(Default)]
@@ -52,16 +52,14 @@ impl Links {
 }
 
 /// A subscriber with its pending changes: the latest state of each interface.
-#[derive(Default)]
 struct Subscriber {
+    process: Weak<FeaProcess>,
     waiting: RefCell<BTreeMap<InterfaceIndex, InterfaceEvent>>,
     /// True if the snapshot waits to be sent, before later changes.
     snapshot: Cell<bool>,
     /// True if the state of the path of packets waits to be sent.
     takes_programs: Cell<Option<bool>>,
-    /// True if the target has subscribed again, with a new entry on the list.
-    is_replaced: Cell<bool>,
-    wake: Notify,
+    wake: Wake,
 }
 
 impl Subscriber {
@@ -72,15 +70,18 @@ impl Subscriber {
             InterfaceEvent::SnapshotBegin | InterfaceEvent::SnapshotEnd => return,
         };
         self.waiting.borrow_mut().insert(index, event);
-        self.wake.notify_one();
+        self.wake.wake();
     }
 
     fn queue_takes_programs(&self, takes_programs: Option<bool>) {
         self.takes_programs.set(takes_programs);
-        self.wake.notify_one();
+        self.wake.wake();
     }
+}
 
-    /// Returns the waiting changes; `None` without any.
+impl Feed for Subscriber {
+    type Request = pb::InterfaceChangedRequest;
+
     fn take(&self) -> Option<pb::InterfaceChangedRequest> {
         let waiting = self.waiting.take();
         let (snapshot, takes_programs) = (self.snapshot.take(), self.takes_programs.take());
@@ -90,6 +91,15 @@ impl Subscriber {
             begin.iter().chain(waiting.values()).chain(&end).map(pb::InterfaceEvent::from).collect();
         let is_empty = events.is_empty() && takes_programs.is_none();
         (!is_empty).then_some(pb::InterfaceChangedRequest { events, takes_programs })
+    }
+
+    fn begin(&self) {
+        let Some(process) = self.process.upgrade() else { return };
+        for interface in process.with_core(|core| core.interfaces()).unwrap_or_default() {
+            self.queue(InterfaceEvent::Changed(interface));
+        }
+        self.snapshot.set(true);
+        self.queue_takes_programs(process.subscribers.takes_programs.get());
     }
 }
 
@@ -111,53 +121,28 @@ impl Subscribers {
     }
 
     fn add(&self, process: &Rc<FeaProcess>, target: &str) {
-        let subscriber = Rc::new(Subscriber::default());
-        for interface in process.with_core(|core| core.interfaces()).unwrap_or_default() {
-            subscriber.queue(InterfaceEvent::Changed(interface));
-        }
-        subscriber.snapshot.set(true);
-        subscriber.queue_takes_programs(self.takes_programs.get());
-        // A target that subscribes again starts afresh, and its earlier task ends.
+        let subscriber = Rc::new(Subscriber {
+            process: Rc::downgrade(process),
+            waiting: RefCell::default(),
+            snapshot: Cell::default(),
+            takes_programs: Cell::default(),
+            wake: Wake::default(),
+        });
+        subscriber.begin();
+        // A target that subscribes again starts afresh, and its earlier feed ends.
         if let Some(earlier) = self.all.borrow_mut().insert(target.into(), Rc::clone(&subscriber)) {
-            earlier.is_replaced.set(true);
-            earlier.wake.notify_one();
+            earlier.wake.replace();
         }
         let (process, target) = (Rc::clone(process), target.to_string());
         tokio::task::spawn_local(async move {
-            let serve = feed(&process, &target, &subscriber);
-            let life = until_death(&process, &target);
-            tokio::select! {
-                () = serve => {}
-                () = life => {}
-            }
+            let client = pb::InterfaceObserverClient::new(&process.frame.router, &target);
+            let call = async |request| client.interface_changed(request).await.map(drop);
+            feed::run(&process.frame.router, &target, &subscriber.wake, &*subscriber, call).await;
             let list = &mut *process.subscribers.all.borrow_mut();
             if list.get(&target).is_some_and(|s| Rc::ptr_eq(s, &subscriber)) {
                 list.remove(&target);
             }
         });
-    }
-}
-
-async fn feed(process: &Rc<FeaProcess>, target: &str, subscriber: &Rc<Subscriber>) {
-    let client = pb::InterfaceObserverClient::new(&process.frame.router, target);
-    loop {
-        subscriber.wake.notified().await;
-        if subscriber.is_replaced.get() {
-            return;
-        }
-        let Some(request) = subscriber.take() else { continue };
-        if let Err(error) = client.interface_changed(request).await {
-            return debug!(%error, target, "does not take interface events");
-        }
-    }
-}
-
-async fn until_death(process: &Rc<FeaProcess>, target: &str) {
-    let Ok(mut lives) = process.frame.router.watch_instance(target).await else { return };
-    while let Some(event) = lives.next().await {
-        if matches!(event, LifeEvent::Death(_)) {
-            return;
-        }
     }
 }
 

@@ -5,6 +5,7 @@
 
 pub mod comparison;
 pub mod configuration;
+mod feed;
 mod ffi;
 mod fib;
 mod filter;

@@ -16,7 +16,7 @@ use sluice_rib::{Input, SubscriptionId, WatcherId};
 use sluice_xrl::idl::rib::v1::{
     InterestHolderClient, OriginOwnerClient, PresenceHolderClient, RouteSubscriberClient,
 };
-use sluice_xrl::{CallContext, LifeEvent, XrlEndpoint, XrlError};
+use sluice_xrl::{CallContext, XrlEndpoint, XrlError};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -168,12 +168,7 @@ impl RibProcess {
         self.clients.known.borrow_mut().insert(name.to_string(), client);
         let (me, name) = (Rc::clone(self), name.to_string());
         tokio::task::spawn_local(async move {
-            let Ok(mut lives) = me.clients.router.watch_instance(&name).await else { return };
-            while let Some(event) = lives.next().await {
-                if matches!(event, LifeEvent::Death(_)) {
-                    break;
-                }
-            }
+            me.clients.router.until_death(&name).await;
             me.client_died(&name, watcher);
         });
     }

@@ -2,7 +2,7 @@
 
 use crate::idl::rpki::v1 as pb;
 use crate::{RpkiProcess, Served};
-use sluice_xrl::{CallContext, LifeEvent, XrlError};
+use sluice_xrl::{CallContext, XrlError};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
@@ -69,13 +69,7 @@ impl Subscribers {
 /// Waits for the end of a subscriber, and removes the subscriber.
 async fn watch(process: Weak<RpkiProcess>, target: String) {
     let Some(router) = process.upgrade().map(|process| process.frame.router.clone()) else { return };
-    if let Ok(mut lives) = router.watch_instance(&target).await {
-        while let Some(event) = lives.next().await {
-            if matches!(event, LifeEvent::Death(_)) {
-                break;
-            }
-        }
-    }
+    router.until_death(&target).await;
     if let Some(process) = process.upgrade() {
         // The drop ends this task where it waits next: here.
         process.subscribers.0.borrow_mut().remove(&target);

@@ -8,7 +8,7 @@ use sluice_xip::outside::{OutsideAnswer, OutsideLimits};
 use sluice_xip::outsiders::{RegisterError, Registration};
 use sluice_xip::principals::{Actions, Treatment};
 use sluice_xip::requests::{Answers, BATCH, BatchDone, Register, Statement, TakeBack, Unregister};
-use sluice_xrl::{CallContext, LifeEvent, XrlError};
+use sluice_xrl::{CallContext, XrlError};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -150,14 +150,7 @@ impl XipProcess {
 
     /// Waits for the end of a process's target.
     async fn watch_principal(self: Rc<Self>, target: String, kind: XidType, registration: Registration) {
-        let lives = self.protocol.frame.router.watch_instance(&target).await;
-        if let Ok(mut lives) = lives {
-            while let Some(event) = lives.next().await {
-                if matches!(event, LifeEvent::Death(_)) {
-                    break;
-                }
-            }
-        }
+        self.protocol.frame.router.until_death(&target).await;
         warn!(event = "xip.principal.absent", %kind, target, "the process of the principal {kind} has ended");
         // The holder's drop ends this task where it waits next: here.
         self.end_registration(kind, registration, true);

@@ -8,6 +8,11 @@ use crate::finder::records::Subject;
 use crate::idl::finder::v1 as wire;
 use crate::wire::error::XrlError;
 use std::rc::{Rc, Weak};
+use std::time::Duration;
+use tracing::debug;
+
+/// The time between two requests to watch an instance.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// Reports the births and deaths of a class or an instance, beginning with the births of the live instances.
 pub struct LifeWatch {
@@ -48,6 +53,24 @@ impl XrlEndpoint {
     /// Watches a single instance.
     pub async fn watch_instance(&self, instance: &str) -> Result<LifeWatch, XrlError> {
         self.watch(Subject::Instance(instance.to_owned())).await
+    }
+
+    /// Waits for the death of an instance, or of this endpoint. A Finder that does not answer is asked again: its silence is no death.
+    pub async fn until_death(&self, instance: &str) {
+        loop {
+            match self.watch_instance(instance).await {
+                Ok(mut lives) => {
+                    while let Some(event) = lives.next().await {
+                        if matches!(event, LifeEvent::Death(_)) {
+                            return;
+                        }
+                    }
+                    return;
+                }
+                Err(error) => debug!(%error, instance, "the end of an instance is not watched yet"),
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
     }
 
     async fn watch(&self, subject: Subject) -> Result<LifeWatch, XrlError> {

@@ -2,10 +2,10 @@
 
 use super::kernel::{self, KernelNeighbor, KernelState};
 use crate::FeaProcess;
+use crate::feed::{self, Feed, Wake};
 use crate::linux::netlink::decode;
 use crate::linux::netlink::socket::{DATAGRAM, Socket};
 use sluice_base::{InterfaceIndex, Mac};
-use sluice_xrl::LifeEvent;
 use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::fea::v1::{self as pb, neighbor_event::Event};
 use std::cell::{Cell, RefCell};
@@ -13,9 +13,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::AsFd;
-use std::rc::Rc;
-use tokio::sync::Notify;
-use tracing::{debug, warn};
+use std::rc::{Rc, Weak};
+use tracing::warn;
 
 /// The limit of waiting changes for an observer. Beyond, every neighbor is sent again.
 const MOST_WAITING: usize = 16_384;
@@ -32,25 +31,24 @@ pub(super) struct Observers {
     reads: Cell<bool>,
 }
 
-#[derive(Default)]
 struct Observer {
+    process: Weak<FeaProcess>,
     component: String,
     /// The latest state of each changed neighbor.
     waiting: RefCell<BTreeMap<(String, IpAddr), KernelState>>,
     /// True if every neighbor is to be sent first.
     snapshot: Cell<bool>,
-    is_replaced: Cell<bool>,
-    wake: Notify,
+    wake: Wake,
 }
 
 impl Observer {
-    fn begin(&self, indices: &Indices) {
+    fn begin_with(&self, indices: &Indices) {
         match kernel::neighbors() {
             Ok(all) => {
                 self.waiting.borrow_mut().clear();
                 self.snapshot.set(true);
                 all.iter().for_each(|neighbor| self.note(indices, neighbor));
-                self.wake.notify_one();
+                self.wake.wake();
             }
             Err(error) => {
                 warn!(event = "fea.neighbor.unread", %error, "the kernel's neighbors cannot be read: {error}");
@@ -65,10 +63,20 @@ impl Observer {
         if waiting.len() < MOST_WAITING || matches!(neighbor.state, KernelState::Known(_)) {
             waiting.insert((link.clone(), neighbor.address), neighbor.state);
         }
-        self.wake.notify_one();
+        self.wake.wake();
+    }
+}
+
+impl Feed for Observer {
+    type Request = pb::NeighborsChangedRequest;
+
+    fn begin(&self) {
+        if let Some(process) = self.process.upgrade() {
+            self.begin_with(&process.links.indices.borrow());
+        }
     }
 
-    fn take(&self) -> Vec<pb::NeighborEvent> {
+    fn take(&self) -> Option<pb::NeighborsChangedRequest> {
         let is_whole = self.snapshot.take();
         let mut waiting = self.waiting.borrow_mut();
         let count = if is_whole { waiting.len() } else { MOST_EVENTS };
@@ -93,16 +101,18 @@ impl Observer {
             events.push(Event::SnapshotEnd(true));
         }
         if !waiting.is_empty() {
-            self.wake.notify_one();
+            self.wake.wake();
         }
-        events.into_iter().map(|event| pb::NeighborEvent { event: Some(event) }).collect()
+        let events: Vec<_> =
+            events.into_iter().map(|event| pb::NeighborEvent { event: Some(event) }).collect();
+        (!events.is_empty()).then_some(pb::NeighborsChangedRequest { events })
     }
 }
 
 impl Observers {
     /// Sends every neighbor to every observer.
     pub(super) fn begin_all(&self, indices: &Indices) {
-        self.all.borrow().values().for_each(|observer| observer.begin(indices));
+        self.all.borrow().values().for_each(|observer| observer.begin_with(indices));
     }
 }
 
@@ -124,18 +134,22 @@ pub(super) fn add(process: &Rc<FeaProcess>, component: String, target: &str) -> 
         });
         observers.reads.set(true);
     }
-    let observer = Rc::new(Observer { component, ..Observer::default() });
-    observer.begin(&process.links.indices.borrow());
+    let observer = Rc::new(Observer {
+        process: Rc::downgrade(process),
+        component,
+        waiting: RefCell::default(),
+        snapshot: Cell::default(),
+        wake: Wake::default(),
+    });
+    observer.begin();
     if let Some(earlier) = observers.all.borrow_mut().insert(target.into(), Rc::clone(&observer)) {
-        earlier.is_replaced.set(true);
-        earlier.wake.notify_one();
+        earlier.wake.replace();
     }
     let (process, target) = (Rc::clone(process), target.to_owned());
     tokio::task::spawn_local(async move {
-        tokio::select! {
-            () = feed(&process, &target, &observer) => {}
-            () = until_death(&process, &target) => {}
-        }
+        let client = pb::NeighborObserverClient::new(&process.frame.router, &target);
+        let call = async |request| client.neighbors_changed(request).await.map(drop);
+        feed::run(&process.frame.router, &target, &observer.wake, &*observer, call).await;
         let all = &mut *process.links.observers.all.borrow_mut();
         if all.get(&target).is_some_and(|now| Rc::ptr_eq(now, &observer)) {
             all.remove(&target);
@@ -160,32 +174,6 @@ fn drain(process: &FeaProcess, socket: &Socket, buffer: &mut [u8]) {
                 links.observers.begin_all(&links.indices.borrow());
             }
             Ok(None) | Err(_) => return,
-        }
-    }
-}
-
-async fn feed(process: &Rc<FeaProcess>, target: &str, observer: &Observer) {
-    let client = pb::NeighborObserverClient::new(&process.frame.router, target);
-    loop {
-        observer.wake.notified().await;
-        if observer.is_replaced.get() {
-            return;
-        }
-        let events = observer.take();
-        if events.is_empty() {
-            continue;
-        }
-        if let Err(error) = client.neighbors_changed(pb::NeighborsChangedRequest { events }).await {
-            return debug!(%error, target, "does not take neighbors");
-        }
-    }
-}
-
-async fn until_death(process: &Rc<FeaProcess>, target: &str) {
-    let Ok(mut lives) = process.frame.router.watch_instance(target).await else { return };
-    while let Some(event) = lives.next().await {
-        if matches!(event, LifeEvent::Death(_)) {
-            return;
         }
     }
 }
